@@ -50,7 +50,7 @@ def test_the_filters_are_the_address_and_each_doubt_puts_its_question(
     page.goto(f"/#/doubts?campaignId={campaign_id}")
     expect(page.locator("[data-question]")).to_have_count(4)
     expect(page.locator("[data-question]").first).to_contain_text(
-        "Did the SMS gateway take the message to +44770"
+        "Did the SMS gateway accept the message to +44770"
     )
     expect(page.locator("[data-settles=person]")).to_have_text("By a person (2)")
     page.locator("[data-settles=look_up]").click()

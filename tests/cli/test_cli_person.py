@@ -30,8 +30,8 @@ async def test_a_person_is_shown_and_found_here_and_by_a_server(
     first = text(await here("person", "ada@example.test", "--limit", "1"))
     assert "opt-out" in first
     assert "next: outrider person ada@example.test --after" in first
-    assert "nothing is known of bo@example.test" in text(await here("person", "bo@example.test"))
-    assert "nothing has the address, ID or name bo" in text(await here("search", "bo"))
+    assert "nothing is known about bo@example.test" in text(await here("person", "bo@example.test"))
+    assert "nothing matches bo" in text(await here("search", "bo"))
     assert "outrider event show q-1" in text(await here("search", "q-1"))
     refused = await here("search", " ")
     assert (refused.exit_code, "nothing to search for" in refused.stderr) == (1, True)

@@ -54,7 +54,7 @@ def list_doubts(
     reason: Annotated[str | None, typer.Option(help="Show only items with this reason.")] = None,
     settles: Annotated[
         Settles | None,
-        typer.Option(help="Show only items that wait for this evidence."),
+        typer.Option(help="Show only items waiting for this evidence."),
     ] = None,
     limit: Most = 100,
     after: After = None,

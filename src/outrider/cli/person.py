@@ -63,7 +63,7 @@ def search(
     ],
     as_json: Json = False,
 ) -> None:
-    """Find whatever has this address, ID or name."""
+    """Find people, campaigns, runs, items, events and intents by address, ID or name."""
 
     async def here(outrider: Outrider) -> Document:
         hits = await outrider.searcher.find(DEFAULT_SCOPE, words)

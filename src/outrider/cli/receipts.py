@@ -23,11 +23,12 @@ from outrider.limits.receipts import IMPORT_WINDOW_ITEMS
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Receipts: what providers reported of messages after they had taken them.",
+    help="Receipts: what providers reported about messages after accepting them.",
 )
 
 Target = Annotated[
-    str | None, typer.Option("--target", metavar="TARGET", help="Only of this submission target.")
+    str | None,
+    typer.Option("--target", metavar="TARGET", help="Only receipts for this submission target."),
 ]
 
 
@@ -36,13 +37,13 @@ def list_(
     context: typer.Context,
     target: Target = None,
     unmatched: Annotated[
-        bool, typer.Option("--unmatched", help="Only those that have found no message.")
+        bool, typer.Option("--unmatched", help="Only receipts that match no message.")
     ] = False,
     limit: Most = 100,
     after: After = None,
     as_json: Json = False,
 ) -> None:
-    """What was reported, the newest first."""
+    """List receipts, newest first."""
 
     async def here(outrider: Outrider) -> Document:
         found = await outrider.store.read(
@@ -101,11 +102,14 @@ def import_(
         ),
     ],
     target: Annotated[
-        str, typer.Option("--target", metavar="TARGET", help="The target that they are of.")
+        str,
+        typer.Option(
+            "--target", metavar="TARGET", help="The submission target that the receipts are for."
+        ),
     ],
     as_json: Json = False,
 ) -> None:  # fmt: skip
-    """Take a provider's export. Every mistake is named at once, and then nothing is taken."""
+    """Import receipts from a file. If it has mistakes, all are listed and nothing is imported."""
 
     async def here(outrider: Outrider) -> Document:
         if outrider.channel_of(target) is None:

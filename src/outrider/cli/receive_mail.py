@@ -34,7 +34,9 @@ def require_listener() -> None:
 def receive_mail(
     context: typer.Context,
     host: Annotated[str, typer.Option(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port; 0 picks one.")] = 8024,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0 picks a free one.")
+    ] = 8024,
     lmtp: Annotated[bool, typer.Option("--lmtp", help="Speak LMTP instead of SMTP.")] = False,
     maildir: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Watch this Maildir instead of listening.")

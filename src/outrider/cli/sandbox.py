@@ -80,34 +80,41 @@ def sandbox(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Report what became of each message there; {type} stands for the gateway type."
+            help="Post receipts for each message there; {type} stands for the gateway type."
             " Twilio's go to each message's StatusCallback.",
         ),
     ] = None,
     receipts_secret_file: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="What receipts are signed with.")
+        Path | None, typer.Option(metavar="FILE", help="File with the secret that signs receipts.")
     ] = None,
     bounce_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of messages that bounce for good.")
+        float, typer.Option(min=0, max=1, help="Share of messages that bounce permanently.")
     ] = 0,
     complaint_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share complained about, where a family can say so.")
+        float,
+        typer.Option(
+            min=0, max=1, help="Share of messages with a complaint, for families that report them."
+        ),
     ] = 0,
-    stop_rate: Annotated[float, typer.Option(min=0, max=1, help="Share answered with STOP.")] = 0,
-    receipt_delay_ms: Annotated[
-        float, typer.Option(min=0, help="How late receipts come, on average.")
+    stop_rate: Annotated[
+        float, typer.Option(min=0, max=1, help="Share of messages answered with STOP.")
     ] = 0,
+    receipt_delay_ms: Annotated[float, typer.Option(min=0, help="Average delay of receipts.")] = 0,
     receipt_repeat_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of receipts that come twice.")
+        float, typer.Option(min=0, max=1, help="Share of receipts sent twice.")
     ] = 0,
     receipt_reorder_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share of messages whose receipts come reversed.")
+        float,
+        typer.Option(
+            min=0, max=1, help="Share of messages whose receipts are sent in reverse order."
+        ),
     ] = 0,
     forged_rate: Annotated[
-        float, typer.Option(min=0, max=1, help="Share with one more receipt that is forged.")
+        float,
+        typer.Option(min=0, max=1, help="Share of messages with an additional, forged receipt."),
     ] = 0,
     receipt_batch: Annotated[
-        int, typer.Option(min=1, max=1_000, help="At most so many receipts in one request.")
+        int, typer.Option(min=1, max=1_000, help="Maximum number of receipts per request.")
     ] = 100,
     as_json: Json = False,
 ) -> None:

@@ -13,7 +13,7 @@ from outrider.cli.session import execute
 def workers(
     context: typer.Context, limit: Most = 100, after: After = None, as_json: Json = False
 ) -> None:
-    """List servers and workers: who is alive, since when, and what each holds."""
+    """List servers and workers: which are alive, since when, and what each holds."""
 
     async def here(outrider: Outrider) -> Document:
         return document_of(await worker_page(outrider, after, limit))

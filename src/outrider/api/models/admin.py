@@ -36,13 +36,13 @@ class TargetStanding(Answer):
     """A target's current state; null if it has no rate and was never in trouble."""
 
     door: Literal["open", "throttled", "down", "paused"] = Field(
-        description="Whether calls begin: the provider said to come back later, it cannot be "
+        description="Whether calls are allowed: the provider asked to retry later, it cannot be "
         "reached, or somebody paused it."
     )
     since: datetime | None = Field(description="When the door was closed.")
     reason: str | None = Field(description="The provider's last error, or what failed.")
     slots: int | None = Field(
-        description="How many calls it takes at once, where that is known to be few."
+        description="How many concurrent calls it accepts, if that is known to be limited."
     )
     breaker: Literal["closed", "open", "probing"]
     failures: int
@@ -104,7 +104,7 @@ class RegistryAnswer(Answer):
     targets: list[TargetAnswer]
     warnings: list[RegistryWarning] = Field(
         default=[],
-        description="Of a registry that was put in force: what workflows will find wrong with it.",
+        description="After replacing the registry: what workflows will find wrong with it.",
     )
 
 
@@ -162,12 +162,11 @@ class SuppressionsBody(Document):
     addresses: Addresses
     reason: Annotated[Line, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)] = "opted_out"
     topic: TopicName | None = Field(
-        default=None, description="Of this topic alone; without one, of everything on the channel."
+        default=None, description="Only this topic; without one, everything on the channel."
     )
     source: Annotated[SuppressionSource, Field(strict=False)] = Field(
         default=SuppressionSource.API,
-        description="How it is known. A bounce, a complaint and a stop include transactional"
-        " messages.",
+        description="How it is known. Bounce, complaint and stop include transactional messages.",
     )
     evidence: Annotated[
         Annotated[Text, Field(min_length=1, max_length=SUPPRESSION_EVIDENCE_MAX_CHARACTERS)] | None,
@@ -182,7 +181,7 @@ class UnsuppressBody(Document):
     channel: ChannelName
     addresses: Addresses
     topic: TopicName | None = Field(
-        default=None, description="Lift this topic alone; without one, whatever they opted out of."
+        default=None, description="Only this topic; without one, everything they opted out of."
     )
 
 

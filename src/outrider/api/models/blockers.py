@@ -16,7 +16,7 @@ class BlockerAnswer(Answer):
     since: datetime
     message: str = Field(description="In words, for people.")
     hint: str = Field(description="What to do about it.")
-    submission_target: str | None = Field(description="The target that it waits for, if it does.")
+    submission_target: str | None = Field(description="The target that it waits for, if any.")
 
     @classmethod
     def of(cls, blocker: Blocker) -> "BlockerAnswer":

@@ -17,9 +17,9 @@ class LetterAnswer(Answer):
 
     id: str
     sink: str = Field(description="`@callbacks` for the callback of an intent.")
-    run_id: str | None = Field(description="Null for an event of a message.")
+    run_id: str | None = Field(description="Null for a message event.")
     run_seq: int | None
-    outbox_id: str | None = Field(description="The item, for an event of a message.")
+    outbox_id: str | None = Field(description="The item of a message event.")
     event_type: str
     attempts: int
     error: str

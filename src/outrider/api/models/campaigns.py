@@ -151,7 +151,7 @@ class CampaignAnswer(Answer):
         default=None, description="What a recipient can opt out of without leaving the channel."
     )
     transactional: bool = Field(
-        default=False, description="Held back only by opt-outs that include transactional messages."
+        default=False, description="Blocked only by opt-outs that include transactional messages."
     )
     retry_policy: dict[str, StepRetriesAnswer] = Field(
         default={}, description="By phase: how often a job is retried after it has died."
@@ -223,7 +223,7 @@ class DryRun(Answer):
     would_fail: int = Field(description="Recipients for whom the message cannot be rendered.")
     failures: list[DryRunFailure]
     rendered: int = Field(
-        description="How many messages were rendered to find out; of a large audience not all."
+        description="How many messages were rendered; a large audience is only sampled."
     )
     skipped: dict[str, int] = Field(description="How many, by reason.")
     already_sent: int = Field(description="Sent by the last launch.")

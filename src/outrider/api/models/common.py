@@ -62,8 +62,8 @@ class AccountingAnswer(LedgerAccounting):
     """intended = waiting + inDoubt + sent + failed + skipped, always."""
 
     delivery: DeliveryCountsAnswer | None = Field(
-        description="What receipts say of the messages that were sent; null for other phases than"
-        " a launch."
+        description="What receipts say about the messages that were sent; null for phases other"
+        " than a launch."
     )
 
     @classmethod

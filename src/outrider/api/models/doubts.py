@@ -46,11 +46,11 @@ class DoubtAnswer(Answer):
     settles: Settles | None = Field(
         description="The next evidence that can settle it; null until a worker has looked."
     )
-    since: datetime = Field(description="Since when it waits for this evidence.")
+    since: datetime = Field(description="Since when it has been waiting for this evidence.")
     next_check_at: datetime | None = Field(
-        description="When it is looked into next; null if only a person can settle it."
+        description="When it is checked next; null if only a person can settle it."
     )
-    finding: str | None = Field(description="What the last look found out.")
+    finding: str | None = Field(description="What the last check found.")
     is_exhausted: bool = Field(
         description="Its contract allows no more attempts, so `resubmit` is refused."
     )
@@ -98,7 +98,9 @@ class DoubtCountsAnswer(Answer):
     unchecked: int = Field(description="No worker has looked at them yet.")
     left_to_people: int
     settling_by_themselves: int
-    people_since: datetime | None = Field(description="Since when the first waits for a person.")
+    people_since: datetime | None = Field(
+        description="Since when the first one has been waiting for a person."
+    )
     submission_targets: list[CountedDoubts]
     reasons: list[CountedDoubts]
     campaigns: list[CountedDoubts]

@@ -60,7 +60,7 @@ class ExportFile(Answer):
 
 
 class ExportStatus(Answer):
-    status: str = Field(description="As it is in the export; empty for the rarest together.")
+    status: str = Field(description="As in the export; empty for all rare ones together.")
     means: Meaning
     rows: int
 
@@ -108,7 +108,7 @@ class ExportCounts(Answer):
     resubmit: int
     in_doubt: int = Field(description="Stay in doubt.")
     ambiguous: int = Field(description="Of these, several rows could be about them.")
-    not_covered: int = Field(description="Of these, called outside the time that it covers.")
+    not_covered: int = Field(description="Of these, called outside the time range that it covers.")
     held: int = Field(description="Of these, their worker may still be running.")
 
     @classmethod
@@ -134,11 +134,11 @@ class Reconciled(Success):
     counts: ExportCounts = Field(description="What the export says; before it is applied, a plan.")
     resolved: int = Field(description="How many were resolved; 0 unless applied.")
     known_rows: int = Field(description="Rows about messages whose outcome is known.")
-    unknown_rows: int = Field(description="Rows about no message that was sent from here.")
+    unknown_rows: int = Field(description="Rows that match no message sent by this installation.")
     sample: list[ExportMatchAnswer]
     unknown_sample: list[ExportRowAnswer]
     absence_refused: AbsenceRefused | None = Field(
-        description="Why it proves nothing that a message is not in this export."
+        description="Why the absence of a message from this export proves nothing."
     )
     is_all: bool = Field(description="False: there are more doubts; apply it again.")
 

@@ -47,7 +47,7 @@ class IntentBody(Document):
         default=None, description="What its recipient can opt out of without leaving the channel."
     )
     transactional: bool = Field(
-        default=False, description="Held back only by opt-outs that include transactional messages."
+        default=False, description="Blocked only by opt-outs that include transactional messages."
     )
     callback_url: Annotated[
         str | None,

@@ -53,10 +53,10 @@ class PersonAnswer(Answer):
     kind: PersonKind
     recipient_ids: list[str] = Field(description="In the audiences that have this address.")
     addresses: list[PersonAddress] = Field(
-        description="Other addresses of the same recipients; each has a story of its own."
+        description="Other addresses of the same recipients; each has its own history."
     )
     total: int = Field(description="How many entries there are, over all pages.")
-    complete: bool = Field(description="False if there is more than is looked at for one person.")
+    complete: bool = Field(description="False if there is more than can be shown for one person.")
     items: list[PersonEntry]
     next: str | None = Field(description="The `after` of the next page; null on the last page.")
 
@@ -78,7 +78,7 @@ class PersonAnswer(Answer):
 
 class HitAnswer(Answer):
     kind: HitKind
-    id: str = Field(description="What it is asked for by: a person's address, an event's own ID.")
+    id: str = Field(description="The ID to request it by: a person's address, an event's own ID.")
     title: str
     detail: str | None
     at: datetime | None

@@ -49,8 +49,8 @@ class RerunBody(BeginBody):
         RerunScope | None,
         Field(
             strict=False,
-            description="For those the last run left over, or for everybody again; the default is"
-            " the remainder of a partial run.",
+            description="For those the last run did not reach, or for everyone again; the default"
+            " is the remainder of a partial run.",
         ),
     ] = None
     confirm: bool = Field(
@@ -66,7 +66,7 @@ class ControlDone(Success):
     changed: bool = Field(description="False if nothing had to change.")
     run_id: str | None
     waits_for: Annotated[HeldFor | None, Field(strict=False)] = Field(
-        description="What the run waits for before it is let go: an APPROVE, or room."
+        description="What the run waits for before it is released: an APPROVE, or capacity."
     )
 
     @classmethod
@@ -90,7 +90,7 @@ class PhaseStatus(Answer):
         " accounting."
     )
     waits_for: HeldFor | None = Field(
-        description="What the run waits for that was not let go yet: an APPROVE, or room."
+        description="What a run that is not released yet waits for: an APPROVE, or capacity."
     )
 
     outcome: AccountingAnswer | None = Field(
@@ -102,7 +102,7 @@ class PhaseStatus(Answer):
         description="When the run starts sending; null if it is not scheduled."
     )
     blockers: list[BlockerAnswer] = Field(
-        description="Why the phase under way is not moving; empty while it moves."
+        description="Why the current phase is not moving; empty while it moves."
     )
 
     @classmethod

@@ -18,7 +18,7 @@ class ReceiptAnswer(Answer):
     submission_target: str
     receipt_id: str = Field(description="The provider's own id of the report.")
     event: ReceiptEvent
-    reference_id: str | None = Field(description="Our reference, where it came back.")
+    reference_id: str | None = Field(description="Our reference, if the provider returned it.")
     gateway_message_id: str | None
     permanent: bool
     reason: str
@@ -31,7 +31,7 @@ class ReceiptAnswer(Answer):
     matched_by: MatchedBy | None
     outbox_id: str | None
     next_look_at: datetime | None = Field(
-        description="When its item is looked for again; null once nobody looks any more."
+        description="When it is matched again; null once it is given up."
     )
 
     @classmethod

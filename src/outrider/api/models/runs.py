@@ -188,7 +188,7 @@ class ReportedByReceipts(Answer):
     """What providers report of what was sent; it is never part of `holds`."""
 
     sent: int
-    reported: int = Field(description="How many of them a receipt speaks of.")
+    reported: int = Field(description="How many of them have a receipt.")
     coverage_percentage: float = Field(description="`reported` of `sent`; 0 if none was sent.")
     delivery: DeliveryCountsAnswer
 
@@ -200,7 +200,7 @@ class SettledDoubts(Answer):
     verdict: str = Field(
         description="`sent`, `failed`, `resubmit`, or `ask_again`: the call was repeated."
     )
-    source: str = Field(description="Whose word it is: a submission target, or somebody.")
+    source: str = Field(description="The source of the evidence: a submission target, or a person.")
     items: int
 
 

@@ -53,7 +53,7 @@ class TargetExecution(Answer):
 class TargetLine(TargetAnswer):
     channel: Channel
     remembers_references: str = Field(
-        description="How long its provider knows a reference again: `never`, `in_flight`, a"
+        description="How long its provider recognises a reference: `never`, `in_flight`, a"
         " duration such as `24h`, or `for_good`. Only on that word is a silent call repeated."
     )
     looks_up: bool = Field(description="Whether its provider can be asked what it received.")

@@ -15,7 +15,7 @@ class HeldJobsAnswer(Answer):
     jobs: int
     since: datetime
     lease_ends_at: datetime | None = Field(
-        description="When others take them over, unless the worker reports before."
+        description="When others take them over, unless the worker reports first."
     )
 
 
@@ -23,12 +23,12 @@ class WorkerAnswer(Answer):
     """A server or worker that wrote its row lately, or still holds jobs."""
 
     worker_id: str
-    role: str = Field(description="`worker` takes jobs; `server` only serves the API.")
+    role: str = Field(description="`worker` processes jobs; `server` only serves the API.")
     host: str
     pid: int
     version: str
     engine: str
-    targets: list[str] | None = Field(description="What it limits itself to; null: everything.")
+    targets: list[str] | None = Field(description="What it is limited to; null: everything.")
     mode: str | None
     started_at: datetime
     seen_at: datetime

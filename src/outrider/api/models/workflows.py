@@ -49,7 +49,7 @@ class RuleAnswer(Answer):
         description="What a recipient can opt out of without leaving the channel."
     )
     transactional: bool = Field(
-        description="Held back only by opt-outs that include transactional messages."
+        description="Blocked only by opt-outs that include transactional messages."
     )
     created_at: datetime
     updated_at: datetime

@@ -27,7 +27,7 @@ async def list_audit(
     campaign_id: Annotated[str | None, Query(alias="campaignId")] = None,
     run_id: Annotated[str | None, Query(alias="runId")] = None,
     newest_first: Annotated[
-        bool, Query(alias="newestFirst", description="Otherwise the oldest come first.")
+        bool, Query(alias="newestFirst", description="Newest first; otherwise oldest first.")
     ] = False,
     limit: Limit = PAGE_DEFAULT,
     after: After = None,

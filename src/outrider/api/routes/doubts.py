@@ -52,7 +52,7 @@ def _filter(
         Query(
             alias="submissionTarget",
             max_length=NAME_MAX_CHARACTERS,
-            description="Only items that were called at this target last.",
+            description="Only items whose last call was to this target.",
         ),
     ] = None,
     reason: Annotated[
@@ -60,7 +60,7 @@ def _filter(
         Query(max_length=NAME_MAX_CHARACTERS, description="Only items with this `reason`."),
     ] = None,
     settles: Annotated[
-        Settles | None, Query(description="Only items that wait for this evidence.")
+        Settles | None, Query(description="Only items waiting for this evidence.")
     ] = None,
 ) -> DoubtFilter:
     return DoubtFilter(run_id, campaign_id, submission_target, reason, settles)
@@ -174,14 +174,16 @@ async def reconcile(
     ] = None,
     absent: Annotated[
         DoubtVerdict | None,
-        Query(description="The export is complete; the verdict on what it does not have."),
+        Query(description="If the export is complete: the verdict on items that are not in it."),
     ] = None,
     run_id: Annotated[str | None, Query(alias="runId")] = None,
     campaign_id: Annotated[str | None, Query(alias="campaignId")] = None,
     force: Annotated[
-        bool, Query(description="Also judge items whose worker may still be running.")
+        bool, Query(description="Include items whose worker may still be running.")
     ] = False,
-    confirm: Annotated[bool, Query(description="Apply it; else it is only a preview.")] = False,
+    confirm: Annotated[
+        bool, Query(description="Apply it; otherwise it is only a preview.")
+    ] = False,
 ) -> Response:
     key_of(request.headers)
     fields = _texts(mapping, "mapping")

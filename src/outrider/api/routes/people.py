@@ -17,7 +17,7 @@ router = api_router("people", RawPathRoute)
 @router.get(
     "/people/{address}",
     operation_id="getPerson",
-    summary="Everything known of one email address, phone number, push token or recipient ID",
+    summary="Everything known about one email address, phone number, push token or recipient ID",
 )
 async def show(
     address: str, outrider: Wired, asker: Asker, limit: Limit = PAGE_DEFAULT, after: After = None

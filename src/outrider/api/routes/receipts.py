@@ -59,10 +59,10 @@ _ANSWERS: dict[int | str, dict[str, Any]] = {
         },
     },
     400: PROBLEMS[400],
-    401: {**PROBLEMS[401], "description": "Not signed, not by this target's secret, or too old."},
-    404: {**PROBLEMS[404], "description": "There is no such target, or it takes no receipts."},
+    401: {**PROBLEMS[401], "description": "Not signed, signed with another secret, or too old."},
+    404: {**PROBLEMS[404], "description": "There is no such target, or it accepts no receipts."},
     413: PROBLEMS[413],
-    429: {**PROBLEMS[429], "description": "Too many receipts of the target found no message."},
+    429: {**PROBLEMS[429], "description": "Too many receipts for the target match no message."},
     503: PROBLEMS[503],
 }
 _BODY = {
@@ -86,7 +86,7 @@ _WORKSPACE = Annotated[
 @door.get(
     "/receipts/{submission_target}",
     operation_id="confirmReceipts",
-    summary="A provider's handshake, or its callback where it sends them so",
+    summary="A provider's handshake, or its callback if it uses GET",
     responses=_ANSWERS,
     response_model=None,
 )
@@ -105,7 +105,7 @@ async def take(submission_target: _TARGET, request: Request, outrider: Wired) ->
 @door.get(
     "/receipts/{workspace}/{submission_target}",
     operation_id="confirmWorkspaceReceipts",
-    summary="A provider's handshake, or its callback where it sends them so",
+    summary="A provider's handshake, or its callback if it uses GET",
     responses=_ANSWERS,
     response_model=None,
 )
@@ -207,7 +207,7 @@ def _workspace(text: str) -> WorkspaceName:
         ) from None
 
 
-@router.get("/receipts", operation_id="listReceipts", summary="What providers have reported")
+@router.get("/receipts", operation_id="listReceipts", summary="List receipts, newest first")
 async def list_receipts(
     outrider: Wired,
     asker: Asker,
@@ -216,7 +216,7 @@ async def list_receipts(
     ] = None,
     matched: Annotated[
         bool | None,
-        Query(description="With `false`, only those that have found no item so far."),
+        Query(description="With `false`, only those that match no item so far."),
     ] = None,
     limit: Limit = PAGE_DEFAULT,
     after: After = None,
@@ -240,7 +240,7 @@ async def list_receipts(
 @router.post(
     "/receipts/{receipt_id}/match",
     operation_id="matchReceipt",
-    summary="Say which item a receipt is about that has found none",
+    summary="Match a receipt with an item by hand",
 )
 async def match(receipt_id: str, body: MatchBody, outrider: Wired, asker: Asker) -> Matched:
     if not body.outbox_id.isascii():

@@ -78,7 +78,7 @@ class RunLog:
 
 
 class RunRepointing:
-    NOTHING_TO_MOVE = "nothing to move: the registry has the same addresses for its targets"
+    NOTHING_TO_MOVE = "nothing to move: the addresses of its targets have not changed"
     HELD_HINT = "some jobs are held by workers; run this again when they are done"
 
 

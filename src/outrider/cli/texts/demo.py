@@ -25,7 +25,7 @@ class DemoChildren:
 
 class DemoConductor:
     NOT_STARTED = "the demo's Conductor server did not start: {said}"
-    NOT_FETCHED = "no Conductor server is here"
+    NOT_FETCHED = "no Conductor server is installed"
     NOT_FETCHED_HINT = (
         "run `scripts/conductor_server.sh`, which needs Maven, or set OUTRIDER_CONDUCTOR_URL"
     )

@@ -29,7 +29,10 @@ class Bus:
 class Doubts:
     NONE = "nothing is in doubt"
     UNCHECKED = "not checked yet"
-    COUNTS = "{total:,} in doubt: {people:,} left to people, {themselves:,} settling by themselves"
+    COUNTS = (
+        "{total:,} in doubt: {people:,} need a person, {themselves:,} are being settled"
+        " automatically"
+    )
     NEXT_PAGE = "next: outrider doubts list --after {next}"
     NEXT_RESOLVE = (
         "next: look up the references at the provider, then `outrider doubts resolve ITEM"
@@ -41,7 +44,7 @@ class Doubts:
     GATEWAY_LOOK_UP = "gateway look-up"
     RECONCILED = (
         "{sent:,} were sent, {resubmitted:,} will be sent again, {failed:,} failed,"
-        " {asked_again:,} are called again under the same reference, {left:,} remain in doubt"
+        " {asked_again:,} will be called again under the same reference, {left:,} remain in doubt"
     )
     NEXT_ABSENT = (
         "next: if the export is complete, add --absent resubmit to resend what never arrived"
@@ -51,19 +54,19 @@ class Doubts:
     NO_COLUMNS = "no column was recognised: name them with --column FIELD=COLUMN"
     NOTHING_MATCHES = "no row is about an item in doubt"
     NOT_IN_EXPORT = "not in the export"
-    ROWS = "{known:,} rows are about messages with a known outcome, {unknown:,} about no message"
+    ROWS = "{known:,} rows are about messages with a known outcome, {unknown:,} match no message"
     VERDICTS = "{sent:,} sent, {resubmit:,} to send again, {failed:,} failed, {in_doubt:,} in doubt"
     WOULD_BECOME = "would become: {verdicts}. Nothing was changed"
     AMBIGUOUS = "{count:,} remain because several rows could be about them"
-    NOT_COVERED = "{count:,} remain because they were called outside the export's time"
-    HELD = "{count:,} remain because their worker may still be running; --force judges them"
+    NOT_COVERED = "{count:,} remain because they were called outside the export's time range"
+    HELD = "{count:,} remain because their worker may still be running; --force includes them"
     NOTHING_MATCHED = (
         "[yellow]--absent was not applied[/yellow]: no row is about any message"
         " of this target, so the export is of something else or the reference is in another column"
     )
     UNREADABLE_ROWS = (
         "[yellow]--absent was not applied[/yellow]: some lines could not be"
-        " read, and the missing messages may be among them"
+        " read, and they may contain the missing messages"
     )
     NOT_A_PAIR = "give it as NAME=VALUE"
     CANNOT_BE_READ = "{path} cannot be read: {strerror}"
@@ -72,10 +75,10 @@ class Doubts:
 class Person:
     RECIPIENTS = "in audiences as {ids}"
     OTHERS = "other addresses: {addresses}"
-    NOTHING = "nothing is known of {address}"
-    INCOMPLETE = "there is more than is looked at for one person; the oldest is left out"
+    NOTHING = "nothing is known about {address}"
+    INCOMPLETE = "there is more than can be shown for one person; the oldest entries are left out"
     NEXT_PAGE = "next: outrider person {address} --after {next}"
-    NOT_FOUND = "nothing has the address, ID or name {words}"
+    NOT_FOUND = "nothing matches {words}"
     IN_DOUBT = "in doubt"
     EVERYTHING = "everything"
     SHOW_PERSON = "outrider person {id}"
@@ -139,7 +142,7 @@ class Target:
 
 
 class Workers:
-    NONE = "no server or worker has reported"
+    NONE = "no server or worker is running"
     NEXT_PAGE = "next: outrider workers --after {next}"
     ALIVE = "alive"
     SILENT = "silent"
