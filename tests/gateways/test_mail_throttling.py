@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -65,6 +66,10 @@ def targets(url: str, suffix: str = "") -> list[dict[str, object]]:
     ]
 
 
+def refused_somebody(mail: SmtpWitness) -> bool:
+    return any(not request.was_accepted for request in mail.requests())
+
+
 async def test_a_mail_server_that_throttles_spends_nobodys_attempts(
     database: str, tmp_path: Path
 ) -> None:
@@ -94,7 +99,7 @@ async def test_a_mail_server_that_throttles_spends_nobodys_attempts(
                 launched[name] = await deployment.launch(name, PEOPLE, channel="email")
         for case, mail in mails.items():
             await eventually(
-                lambda mail=mail: any(not request.was_accepted for request in mail.requests()),
+                partial(refused_somebody, mail),
                 what=f"{case}: nobody met the throttle, so this proves nothing",
             )
         await observed_for(THROTTLE_SECONDS)
