@@ -30,6 +30,8 @@ from pydantic_settings import (
 )
 
 from outrider.domain.admission import AdmissionRule, OverloadPolicy
+from outrider.domain.bus_queues import HISTORY
+from outrider.domain.history_urls import history_url
 from outrider.domain.public_urls import is_private_way, public_url, server_url
 from outrider.domain.run_events import RunEventType
 from outrider.domain.setting_names import in_our_names, unknown_variables
@@ -52,6 +54,7 @@ from outrider.limits.engines import (
 )
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
 from outrider.limits.kernel import Limits
+from outrider.ports.secrets import known_schemes
 from outrider.target_settings import SecretReference
 from outrider.target_settings import TargetSettings as TargetSettings
 
@@ -85,6 +88,15 @@ EngineName = Annotated[str, AfterValidator(known_engine)]
 TemporalAddress = Annotated[str, AfterValidator(_host_and_port)]
 
 ConductorUrl = Annotated[str, AfterValidator(server_url)]
+
+
+def _known_history(url: str) -> str:
+    history_url(url, known_schemes())
+    return url
+
+
+HistoryAddress = Annotated[str, AfterValidator(_known_history)]
+"""snowflake://, postgresql:// or duckdb://, without a secret in it."""
 
 PublicUrl = Annotated[str, AfterValidator(public_url)]
 """https, or http on this machine; no trailing slash."""
@@ -281,6 +293,8 @@ class Settings(BaseSettings):
     workflow_targets: dict[Channel, str] = Field(default_factory=dict)
     """The submission target of a workflow's step that names none, by channel."""
     bus: Sinks = Field(default_factory=dict)
+    history: HistoryAddress | None = None
+    """Where run events and snapshots are mirrored for analysis."""
     jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
     lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)
     engine: EngineName = "local"
@@ -334,6 +348,12 @@ class Settings(BaseSettings):
             said = given["allow_private_gateways"]
             return {"allow_private_callbacks": said, **given}
         return given
+
+    @model_validator(mode="after")
+    def _the_history_has_its_name_alone(self) -> Self:
+        if self.history is not None and HISTORY in self.bus:
+            raise ValueError(f"a sink cannot be called '{HISTORY}' beside a history")
+        return self
 
     @model_validator(mode="after")
     def _temporal_is_reached_safely(self) -> Self:

@@ -64,7 +64,7 @@ def shown_metrics() -> set[str]:
     metrics.answered("GET", "/", 200, 0.1)
     metrics.receipts.labels("sms.main", "delivered").inc()
     targets = TargetFigures({"sms.main": "down"}, {}, 1, {})
-    fields: list[Any] = ["audit", *[0] * (len(SinkRecord._fields) - 1)]
+    fields: list[Any] = ["audit", *[0] * (len(SinkRecord._fields) - 2), FakeClock().now()]
     sink = SinkRecord(*fields)
     figures = Figures(jobs={"queued": 1}, sinks=[sink], targets=targets, read_at=FakeClock().now())
     page = metrics.page(figures).decode()

@@ -14,7 +14,7 @@ from outrider.testing.launches import registry, target
 from tests.cli.test_cli import CAMPAIGN
 
 WEB = {"fastapi", "starlette", "uvicorn", "sse_starlette", "prometheus_client", "opentelemetry"}
-LINES = {"aiohttp", "asyncpg", "nats", "redis", "obstore", "snowflake"}
+LINES = {"aiohttp", "asyncpg", "nats", "redis", "obstore", "snowflake", "duckdb"}
 SETTINGS = {"pydantic", "pydantic_settings", "structlog", "apsw", "outrider.bootstrap"}
 # The command's own words go to standard output; what it loaded, to standard error.
 SCRIPT = """

@@ -100,11 +100,19 @@ def _bus(figures: Figures) -> Iterator[Metric]:
     waiting = GaugeMetricFamily(
         "outrider_bus_waiting", "Run events waiting for a sink", labels=["sink"]
     )
+    lag = GaugeMetricFamily(
+        "outrider_bus_lag_seconds", "Age of the oldest event waiting for a sink", labels=["sink"]
+    )
     for sink in figures.sinks:
+        lag.add_metric([sink.name], _age_seconds(sink.oldest_at, figures.read_at))
         published.add_metric([sink.name], sink.published)
         failed.add_metric([sink.name], sink.failed)
         waiting.add_metric([sink.name], sink.waiting)
-    yield from (published, failed, waiting)
+    yield from (published, failed, waiting, lag)
+
+
+def _age_seconds(since: datetime | None, now: datetime | None) -> float:
+    return 0.0 if since is None or now is None else max(0.0, (now - since).total_seconds())
 
 
 class Metrics:

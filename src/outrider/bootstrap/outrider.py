@@ -31,6 +31,8 @@ class Outrider(WorkerRoles, SubmissionRoles):
                 await sink.close()
         if "callback_sink" in made:
             await self.callback_sink.close()
+        if "history" in made:
+            await self.history.close()
 
 
 @asynccontextmanager

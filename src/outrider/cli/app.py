@@ -25,6 +25,7 @@ class Commands(LazyGroup):
         "run": "outrider.cli.run_log:app",
         "doubts": "outrider.cli.doubts:app",
         "bus": "outrider.cli.bus:app",
+        "history": "outrider.cli.history:app",
         "intent": "outrider.cli.intent:app",
         "event": "outrider.cli.event:app",
         "key": "outrider.cli.key:app",

@@ -14,6 +14,7 @@ from outrider.cli.console import After, Json, Most, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
 from outrider.cli.session import actor, execute
+from outrider.domain.bus_queues import HISTORY
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.times import rfc3339
 from outrider.kernel.transactions.bus import Forgotten, SinkRecord
@@ -31,7 +32,8 @@ def sinks(context: typer.Context, as_json: Json = False) -> None:
     """List the sinks, how many run events are waiting for each, and which process delivers them."""
 
     async def here(outrider: Outrider) -> Document:
-        configured = outrider.settings.bus
+        history = [] if outrider.settings.history is None else [HISTORY]
+        configured = [*outrider.settings.bus, *history]
         found = await outrider.bus_keeper.sinks()
         return {"items": [_sink(each, each.name in configured) for each in found], "next": None}
 

@@ -184,6 +184,7 @@ async def _check(settings: Settings) -> Checked:
         workflows = await _check_workflows(settings, contracts)
         problems += workflows.problems
     problems += await _check_sinks(settings)
+    problems += await _caught("history", _check_history(settings))
     problems += await _caught("engine", _check_engine(settings))
     return Checked(problems, contracts, findings, workflows.warnings)
 
@@ -197,6 +198,13 @@ async def _check_engine(settings: Settings) -> None:
     """Its library, its secrets and files, and whether its server answers."""
     async with open_outrider(settings) as outrider:
         await outrider.reach_engine()
+
+
+async def _check_history(settings: Settings) -> None:
+    """Its library, its secrets, and whether it answers."""
+    if settings.history is not None:
+        async with open_outrider(settings) as outrider:
+            await outrider.history.reach()
 
 
 async def _caught(path: str, checked: Awaitable[None]) -> list[Problem]:

@@ -13,6 +13,9 @@ OutriderError
 ├── Forbidden               the caller lacks permission; the refusal is recorded
 ├── Overloaded              there is no room for it now; trying again later may help
 ├── InvalidTransition       a state machine refused a trigger
+├── HistoryError            the history of runs in another database
+│   ├── HistoryUnavailable  it cannot be reached, or is busy; trying again may help
+│   └── HistoryRefused      it refuses what it is given, or lacks its tables
 └── StoreError
     ├── StoreUnavailable    the database cannot be reached or dropped us; trying again may help
     │   └── ArtifactsUnavailable    the file store cannot be reached; trying again may help
@@ -232,3 +235,17 @@ class EngineUnavailable(OutriderError):
 
 class SchemaMismatch(StoreError):
     code = "SCHEMA_MISMATCH"
+
+
+class HistoryError(OutriderError):
+    """The history of runs: a mirror, so nothing else depends on it."""
+
+    code = "HISTORY_FAILED"
+
+
+class HistoryUnavailable(HistoryError):
+    code = "HISTORY_UNAVAILABLE"
+
+
+class HistoryRefused(HistoryError):
+    code = "HISTORY_REFUSED"

@@ -75,3 +75,5 @@ REST = RetrySchedule(first_seconds=5.0, factor=2.0, cap_seconds=900.0, jitter_sh
 """For a job that keeps losing workers without progress: it is never given up for that."""
 BUS = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=300.0, jitter_share=0.2)
 """With twenty attempts an event is given up on after about an hour."""
+SINK_AWAY = RetrySchedule(first_seconds=1.0, factor=2.0, cap_seconds=30.0, jitter_share=0.2)
+"""For a sink whose events are never given up: it is looked for often enough to be found soon."""

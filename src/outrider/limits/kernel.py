@@ -143,6 +143,7 @@ class Limits:
     run_stall_seconds: float = 30.0
     no_worker_seconds: float = 5.0
     sink_failing_seconds: float = 5.0
+    history_behind_seconds: float = 300.0
     doubts_wait_seconds: float = 300.0
     watcher_runs: int = 1_000
     database_still_down_seconds: float = 60.0

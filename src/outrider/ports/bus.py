@@ -7,6 +7,7 @@ from typing import Protocol
 
 from outrider.domain.ids import Scope
 from outrider.domain.message_events import CallbackAddress
+from outrider.domain.run_events import RunEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,14 +24,18 @@ class BusEvent:
     scope: Scope | None = None
     address: CallbackAddress | None = None
     """Whither, where events of one sink go to many addresses."""
+    event: RunEvent | None = None
+    """The run event itself, whose payload `content` may leave out."""
 
 
 class Verdict(StrEnum):
     """`held`: not tried, because an earlier event of its run failed. `gone`: do not retry.
-    `address_gone`: the sink goes on, the event's own address does not."""
+    `address_gone`: the sink goes on, the event's own address does not. `away`: the sink cannot be
+    reached, and its events wait for it however long that takes."""
 
     DELIVERED = "delivered"
     FAILED = "failed"
+    AWAY = "away"
     HELD = "held"
     GONE = "gone"
     ADDRESS_GONE = "address_gone"

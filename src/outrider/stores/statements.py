@@ -98,3 +98,8 @@ def to_positional(sql: str) -> tuple[str, tuple[str, ...]]:
 def to_named(sql: str) -> str:
     """`:name` → `%(name)s`, for drivers of the pyformat style. `::` is a cast."""
     return _PARAMETER.sub(r"%(\1)s", sql.replace("%", "%%"))
+
+
+def to_dollars(sql: str) -> str:
+    """`:name` → `$name`, as DuckDB writes parameters. `::` is a cast."""
+    return _PARAMETER.sub(r"$\1", sql)

@@ -72,6 +72,27 @@ class Doubts:
     CANNOT_BE_READ = "{path} cannot be read: {strerror}"
 
 
+class History:
+    STATUS = (
+        "{history}\nwaiting: {waiting:,} events, the oldest for {lag:,} s\n"
+        "written: {written:,}, failed attempts: {failed:,}, dead letters: {letters:,}"
+    )
+    LAST_ERROR = "last error: {error}"
+    SET_UP = "[green]ready[/green]: the history has its tables"
+    PROGRESS = "{runs:,} runs looked at, {events:,} events written"
+    BACKFILLED = (
+        "[green]complete[/green]: {runs:,} runs looked at, {filled:,} of them lacked events,"
+        " {events:,} events written"
+    )
+    NOT_A_RUN = "--run should be the ID of a run"
+    COMPARED = (
+        "{runs:,} runs, {events:,} events: {same:,} the same, {behind:,} behind, {incomplete:,}"
+        " incomplete, {differs:,} different"
+    )
+    BACKFILL_HINT = "next: outrider history backfill"
+    AGREES = "[green]The history agrees with the log.[/green]"
+
+
 class Person:
     RECIPIENTS = "in audiences as {ids}"
     OTHERS = "other addresses: {addresses}"

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from outrider.domain.bus_queues import CALLBACKS, message_queue, sink_of
+from outrider.domain.bus_queues import CALLBACKS, HISTORY, message_queue, sink_of
 from outrider.domain.errors import Conflict
 from outrider.domain.ids import Scope
 from outrider.kernel.foundation import Foundation
@@ -25,7 +25,8 @@ class BusKeeper:
     async def register(self) -> None:
         """From now on every event is queued for these sinks too, whichever process appends it."""
         if self._configured:
-            queues = [*self._configured, *map(message_queue, self._configured)]
+            of_messages = [message_queue(each) for each in self._configured if each != HISTORY]
+            queues = [*self._configured, *of_messages]
             await self._store.write(bus.register(queues, self._clock.now()))
 
     async def sinks(self) -> list[SinkRecord]:
@@ -37,6 +38,10 @@ class BusKeeper:
             by_sink[name] = _together(by_sink[name], queue) if name in by_sink else queue
         return list(by_sink.values())
 
+    async def last_error(self, sink: str) -> str | None:
+        """Why the first event in line is still there, if it has been tried."""
+        return await self._store.read(bus.last_error(sink))
+
     async def resume(self, sink: str, actor: str) -> None:
         """Tell a sink again that had said it is gone."""
         await self._store.write(bus.resume(sink, actor, self._ids, self._clock.now()))
@@ -46,7 +51,7 @@ class BusKeeper:
         if sink in self._configured:
             raise Conflict(
                 f"the settings still contain the sink '{sink}' and would register it again",
-                hint="remove it from OUTRIDER_BUS and outrider.toml, then forget it",
+                hint="remove it from outrider.toml, OUTRIDER_BUS or OUTRIDER_HISTORY first",
             )
         if sink == CALLBACKS:
             raise Conflict(
@@ -115,4 +120,5 @@ def _together(first: SinkRecord, second: SinkRecord) -> SinkRecord:
         disabled_why=first.disabled_why or second.disabled_why,
         waiting=first.waiting + second.waiting,
         dead_letters=first.dead_letters + second.dead_letters,
+        oldest_at=min(filter(None, (first.oldest_at, second.oldest_at)), default=None),
     )

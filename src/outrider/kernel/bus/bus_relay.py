@@ -23,7 +23,7 @@ from outrider.domain.cloud_events import (
 )
 from outrider.domain.errors import OutriderError, StoreError
 from outrider.domain.ids import WorkerId
-from outrider.domain.retry import BUS
+from outrider.domain.retry import BUS, SINK_AWAY
 from outrider.domain.run_events import RunEvent
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import bus, message_queues
@@ -48,7 +48,10 @@ class BusRelay:
         *,
         max_attempts: int | None = None,
         schema: str = DATA_SCHEMA_NAME,
+        every_seconds: float | None = None,
     ) -> None:
+        """`every_seconds`: what happens meanwhile is collected, for a sink that should not be
+        called as often as others."""
         self.name = name
         self._sink = sink
         self._store = foundation.store
@@ -59,6 +62,9 @@ class BusRelay:
         self._is_dead = is_dead
         self._max_attempts = max_attempts or foundation.limits.bus_max_attempts
         self._schema = schema
+        self._every_seconds = every_seconds
+        # A relay that rests for longer than its lease would lose it to the next process.
+        self._lease_seconds = max(foundation.limits.bus_lease_seconds, 2 * (every_seconds or 0.0))
         self._after = FIRST
         self._lease: datetime | None = None
 
@@ -85,7 +91,9 @@ class BusRelay:
             log.warning("bus_relay_failed", sink=self.name, error=error.message)
             return self._limits.store_backoff_seconds
         if published is None:
-            return self._limits.bus_lease_seconds / 3
+            return self._lease_seconds / 3
+        if self._every_seconds is not None and published < self._limits.bus_window_events:
+            return self._every_seconds
         if published:
             return 0.0
         is_quiet = holds_messages(self.name)
@@ -135,7 +143,7 @@ class BusRelay:
     async def _has_lease(self) -> bool:
         """Written down anew only when a third of it is over: an idle relay costs few writes."""
         now = self._clock.now()
-        renew_seconds = self._limits.bus_lease_seconds * 2 / 3
+        renew_seconds = self._lease_seconds * 2 / 3
         if self._lease is not None and self._lease - now > timedelta(seconds=renew_seconds):
             return True
         return await self._take_lease()
@@ -152,7 +160,7 @@ class BusRelay:
         return taken
 
     def _lease_until(self) -> datetime:
-        return self._clock.now() + timedelta(seconds=self._limits.bus_lease_seconds)
+        return self._clock.now() + timedelta(seconds=self._lease_seconds)
 
     async def _publish(self, waiting: Sequence[Waiting]) -> Sequence[Delivery]:
         """The lease is kept for as long as it takes, and one bad sink is nobody else's trouble."""
@@ -174,7 +182,7 @@ class BusRelay:
 
     async def _keep_lease(self) -> None:
         while True:
-            await self._clock.sleep(self._limits.bus_lease_seconds / 3)
+            await self._clock.sleep(self._lease_seconds / 3)
             with suppress(StoreError):
                 await self._take_lease()
 
@@ -189,8 +197,9 @@ class BusRelay:
                     delivered.append(each)
                 case Verdict.FAILED if attempts >= self._max_attempts:
                     given_up.append(DeadLetter(each, attempts, error))
-                case Verdict.FAILED:
-                    seconds = BUS.delay_seconds(
+                case Verdict.FAILED | Verdict.AWAY:
+                    schedule = SINK_AWAY if delivery.verdict is Verdict.AWAY else BUS
+                    seconds = schedule.delay_seconds(
                         attempts,
                         retry_after_seconds=delivery.retry_after_seconds,
                         jitter=self._ids.jitter(),
@@ -230,7 +239,8 @@ def _bus_event(waiting: Waiting, schema: str) -> BusEvent:
     event, scope = waiting.event, waiting.scope
     place = waiting.run_id, waiting.run_seq
     if isinstance(event, RunEvent):
-        return BusEvent(event_id(event), *place, cloud_event(event, scope, schema))
+        content = cloud_event(event, scope, schema)
+        return BusEvent(event_id(event), *place, content, scope=scope, event=event)
     content = message_cloud_event(event, scope, schema)
     return BusEvent(
         message_event_id(event), *place, content, event.outbox_id, scope, waiting.address

@@ -32,6 +32,7 @@ class AlertCode(StrEnum):
     EVENTS_FAILED = "EVENTS_FAILED"
     EVENTS_STUCK = "EVENTS_STUCK"
     EVENT_BUS_STUCK = "EVENT_BUS_STUCK"
+    HISTORY_BEHIND = "HISTORY_BEHIND"
     SPOOL_STUCK = "SPOOL_STUCK"
     RUN_STALLED = "RUN_STALLED"
     WORKFLOW_STUCK = "WORKFLOW_STUCK"
@@ -51,6 +52,7 @@ SEVERITY = {
     AlertCode.TARGET_THROTTLED: "P3",
     AlertCode.DOUBTS_WAITING: "P3",
     AlertCode.LATE_ACCEPTANCE: "P3",
+    AlertCode.HISTORY_BEHIND: "P3",
 }
 """P1: messages do not go out, and somebody has to act. P2: something is wrong that may end by
 itself. P3: to be looked at in working hours."""

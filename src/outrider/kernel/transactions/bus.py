@@ -25,7 +25,7 @@ from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, r
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.paging import FIRST
 from outrider.ports.clock import IdSource
-from outrider.ports.store import Row, Rows, Transaction, Window, ask
+from outrider.ports.store import Row, Rows, Transaction, Window, ask, ask_alone
 
 EVENT_COLUMNS = 12
 """How many columns of a row are the event's own."""
@@ -42,6 +42,8 @@ class SinkRecord(NamedTuple):
     created_at: datetime
     waiting: int
     dead_letters: int
+    oldest_at: datetime | None
+    """When the oldest event happened that waits, among as many as are counted."""
 
 
 class Head(NamedTuple):
@@ -102,6 +104,11 @@ def sinks(counted: int) -> Transaction[list[SinkRecord]]:
     """`counted` is how far what waits is counted."""
     rows = yield from ask("bus_sinks", counted=counted)
     return [SinkRecord(*row) for row in rows]
+
+
+def last_error(sink: str) -> Transaction[str | None]:
+    rows = yield from ask_alone("bus_last_error", sink=sink)
+    return rows[0][0] if rows else None
 
 
 def take_lease(

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import NamedTuple
 
+from outrider.domain.bus_queues import HISTORY
 from outrider.domain.ids import DEFAULT_SCOPE, JobId, Scope, TenantId, WorkspaceId
 from outrider.domain.times import rfc3339
 from outrider.kernel.transactions.alerts import AlertCode
@@ -83,6 +84,19 @@ def failing_sinks(before: datetime, most: int) -> Transaction[list[Sighting]]:
             {"sink": name, "attempts": attempts, "error": error},
         )
         for name, since, attempts, error in rows
+    ]  # fmt: skip
+
+
+def late_history(before: datetime, most: int) -> Transaction[list[Sighting]]:
+    rows = yield from ask_alone("watch_history", sink=HISTORY, before=before, most=most)
+    return [
+        Sighting(
+            DEFAULT_SCOPE, HISTORY, since,
+            f"The history is behind: an event of {rfc3339(since)} has not been written to it"
+            f"{'' if error is None else f' ({error})'}. Events wait, and nothing else does.",
+            {"attempts": attempts, "error": error},
+        )
+        for since, attempts, error in rows
     ]  # fmt: skip
 
 

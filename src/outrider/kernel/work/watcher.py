@@ -125,6 +125,11 @@ class Watcher:
                 urgent=True,
             ),
             Look(
+                AlertCode.HISTORY_BEHIND,
+                "the history is behind",
+                ask(watching.late_history, foundation.limits.history_behind_seconds),
+            ),
+            Look(
                 AlertCode.WORKFLOW_STUCK,
                 "its workflow was restarted",
                 ask(watching.unmoved_workflows, 0.0),

@@ -13,9 +13,16 @@ SELECT s.name, s.owner, s.lease_expires_at, s.published, s.failed, s.disabled_at
                                LIMIT :counted) waiting)::int,
        (SELECT count(*) FROM (SELECT 1 FROM event_bus_dead_letters d
                                WHERE d.sink = s.name AND d.redriven_at IS NULL
-                               LIMIT :counted) letters)::int
+                               LIMIT :counted) letters)::int,
+       (SELECT min(oldest.created_at) FROM (SELECT o.created_at FROM event_bus_outbox o
+                                      WHERE o.sink = s.name LIMIT :counted) oldest) AS oldest_at
   FROM event_bus_sinks s
  ORDER BY s.name;
+
+-- name: bus_last_error
+-- Of the first event in line.
+SELECT o.last_error FROM event_bus_outbox o WHERE o.sink = :sink
+ ORDER BY o.run_id, o.run_seq LIMIT 1;
 
 -- name: take_bus_lease
 -- One relay a sink: whoever has the lease, once it is over anybody, at once where its owner is

@@ -69,6 +69,15 @@ SELECT name, waits_at, attempts, last_error FROM (
  WHERE attempts > 0 AND waits_at < :before
  LIMIT :most;
 
+-- name: watch_history
+-- The first event in line, if it has waited for long.
+SELECT waits_at, attempts, last_error FROM (
+  SELECT o.created_at AS waits_at, o.attempts, o.last_error FROM event_bus_outbox o
+   WHERE o.sink = :sink
+   ORDER BY o.run_id, o.run_seq LIMIT 1) head
+ WHERE waits_at < :before
+ LIMIT :most;
+
 -- name: watch_workflows
 -- Work restarted in the engine whose job has not moved since.
 SELECT a.tenant_id::text, a.workspace_id::text, a.subject, a.raised_at FROM alerts a
