@@ -8,7 +8,7 @@ import pytest
 from opentelemetry import trace
 from opentelemetry.trace import INVALID_SPAN, Span, SpanKind
 
-from outrider.api import tracing
+from outrider import tracing
 
 CALLER = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
 

@@ -13,7 +13,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from outrider.api import request_ids, tracing
+from outrider import tracing
+from outrider.api import request_ids
 from outrider.api.errors import unforeseen
 from outrider.api.failures import log_failure
 from outrider.api.metrics import Metrics

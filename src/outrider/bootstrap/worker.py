@@ -45,6 +45,7 @@ from outrider.kernel.work.setup_inspector import SetupInspector
 from outrider.ports.engine import Worker
 from outrider.ports.stages import StageObserver, Unobserved
 from outrider.rendering.pool import RenderPool
+from outrider.tracing import delivery_tracer
 
 
 class WorkerParts:
@@ -82,7 +83,7 @@ class WorkerParts:
         shortages = ShortageTeller(self._foundation, this_host())
         return GatewayCaller(
             self._foundation, self.closer, self.gate, self.permits, self.journal, self._observer,
-            shortages, self._shared.right_of_way,
+            shortages, self._shared.right_of_way, delivery_tracer(),
         )  # fmt: skip
 
     @cached_property

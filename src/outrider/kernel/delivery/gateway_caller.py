@@ -40,6 +40,7 @@ from outrider.kernel.transactions.closing import ClosedAttempt
 from outrider.kernel.transactions.targets import DoorKey
 from outrider.ports.call_journal import CallJournal
 from outrider.ports.stages import Stage, StageObserver
+from outrider.ports.tracing import CallFacts, DeliveryTracer
 
 log = structlog.get_logger()
 
@@ -71,8 +72,11 @@ class GatewayCaller:
         observer: StageObserver,
         shortages: ShortageTeller,
         right_of_way: RightOfWay,
+        tracer: DeliveryTracer | None = None,
     ) -> None:
+        """`tracer` is None where nobody collects traces."""
         self._closer = closer
+        self.tracer = tracer
         self._shortages = shortages
         self.gate = gate
         self.permits = permits
@@ -136,6 +140,8 @@ class GatewayCaller:
         verdict = self._close(route, attempt, result, first=first)
         seconds = self.clock.monotonic() - began
         self.meter.note(gateway.type.channel.value, key.submission_target, verdict, seconds)
+        if passes.trace is not None:
+            passes.trace.called(_call_facts(attempt, result, seconds))
         if not isinstance(result, Accepted):
             self._error_log.note(key.submission_target, key.gateway_url, result)
         if passes.is_probe or isinstance(result, AttemptError | Throttled | Held):
@@ -157,6 +163,8 @@ class GatewayCaller:
         self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt, *, first: bool
     ) -> None:
         """It was opened, and is not called after all."""
+        if passes.trace is not None:
+            passes.trace.given_back()
         result = NotBegun(WITHHELD)
         self.gate.note(key, passes, route.as_the_door_sees(result))
         self._close(route, attempt, result, first=first)
@@ -199,3 +207,15 @@ class GatewayCaller:
             first=first,
         )  # fmt: skip
         return verdict
+
+
+def _call_facts(attempt: OpenAttempt, result: CallResult, seconds: float) -> CallFacts:
+    match result:
+        case Accepted():
+            error = None
+        case AttemptError():
+            error = result.code
+        case _:
+            error = result.reason
+    who = attempt.identity
+    return CallFacts(attempt.outbox_id, attempt.reference, who.number, who.repeats, seconds, error)

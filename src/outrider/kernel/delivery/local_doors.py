@@ -4,6 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from outrider.domain.targets import Door, Report
+from outrider.ports.tracing import WindowTrace
 
 
 @dataclass
@@ -53,6 +54,8 @@ class Passes:
     is_probe: bool = False
     is_own_probe: bool = False
     """It probes only its workspace's door; other calls go through."""
+    trace: WindowTrace | None = None
+    """Of the window that was opened with them, where traces are collected."""
 
     @property
     def are_valid(self) -> bool:

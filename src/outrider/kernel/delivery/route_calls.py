@@ -7,6 +7,7 @@ are given back.
 import asyncio
 from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Generic, TypeVar
 
@@ -19,6 +20,7 @@ from outrider.kernel.delivery.reservations import OpenAttempt
 from outrider.kernel.delivery.window_outcomes import Deferred, Done, Lost, Suspended, WindowOutcome
 from outrider.kernel.transactions.claims import Claim, ClaimedLane
 from outrider.kernel.transactions.jobs import Hold
+from outrider.ports.tracing import WindowFacts
 
 Element = TypeVar("Element")
 
@@ -165,6 +167,7 @@ class RouteCalls(Generic[Element]):
             # stride is taken before the wait, during which more calls may end that are not durable
             # yet.
             await caller.durable(self._job)
+        began = clock.monotonic()
         passes = await caller.gate.ask(
             self._key, self._route.gateway, min(stride, self._source.waiting())
         )
@@ -184,12 +187,22 @@ class RouteCalls(Generic[Element]):
         if not attempts and passes.is_probe:
             # The probe was not used for a call: the next caller may probe instead.
             caller.gate.unused(passes)
+        if attempts and caller.tracer is not None:
+            facts = self._facts(len(attempts))
+            passes = replace(passes, trace=caller.tracer.opened(facts, clock.monotonic() - began))
         may_begin = partial(caller.may_begin, passes, self._route.gateway.memory)
         for attempt in attempts:
             attempt.may_begin = may_begin
         self._opened.extend((attempt, passes) for attempt in attempts)
         self._opened_at, self._opened_items = clock.monotonic(), len(attempts)
         self._out += len(attempts)
+
+    def _facts(self, messages: int) -> WindowFacts:
+        job, route = self._job, self._route
+        return WindowFacts(
+            job.tenant_id, None if isinstance(job, ClaimedLane) else job.run_id, job.id,
+            route.submission_target, route.gateway.type.name, route.gateway_url, messages,
+        )  # fmt: skip
 
     async def _come_back(self, refused: ComeBack) -> None:
         caller = self._caller
