@@ -15,7 +15,9 @@ from outrider.kernel.transactions import person_stories
 from outrider.kernel.transactions.person_stories import Story
 from outrider.kernel.transactions.phase_controls import Control, RerunScope
 from outrider.testing.launches import ACTOR, launch, message, observe, people, target
+from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import opened, work_until_terminal
+from tests.support.workflows import email, office
 
 SMS = target("sms", "noop", "noop:")
 
@@ -79,3 +81,34 @@ async def test_a_story_says_where_it_is_not_complete(
         monkeypatch.setattr(people_transactions.memberships, "__defaults__", (2,))
         limited = await story(outrider, phone)
         assert (limited.total, limited.complete) == (2, False)
+
+
+async def test_an_event_without_a_message_is_in_the_story_of_whomever_it_names(
+    database: str, tmp_path: Path
+) -> None:
+    async with office(database, tmp_path) as desk:
+        await desk.rule("quote_sent", Channel.EMAIL, email())
+        await desk.rule("lead_welcome", Channel.EMAIL, email(), enabled=False)
+        await desk.routed("quote_sent", event_id="sent")
+        await desk.routed("lead_welcome", event_id="silent")
+
+        async def events_of(given: str) -> list[str]:
+            found = await story(desk.outrider, given)
+            return [trace.event.event_id for trace in found.traces if trace.event]
+
+        # The lead got a message by mail, which tells of its event, and none by phone.
+        assert await events_of("ADA@example.test") == ["silent", "sent"]
+        assert await events_of("lead-1") == ["silent", "sent"]
+        assert await events_of("+44 7700 900-123") == ["silent", "sent"]
+        assert await events_of("bo@partner.test") == ["silent", "sent"]
+        assert await events_of("agent-1") == ["silent", "sent"]
+        assert await events_of("nobody@example.test") == []
+        by_mail = await story(desk.outrider, "ada@example.test")
+        assert (by_mail.kind, by_mail.complete) == (PersonKind.EMAIL, True)
+        readings_of = readings("cy@agency.test")
+        assert await desk.outrider.store.read(person_stories.known(DEFAULT_SCOPE, readings_of))
+    async with raw_sql(database) as raw:
+        named = await raw.run("SELECT kind, address FROM event_people ORDER BY kind, address")
+    # A message tells of its event by itself: only the disabled rule's names the lead's address.
+    assert [row[1] for row in named].count("ada@example.test") == 1
+    assert [row[1] for row in named].count("agent-1") == 2

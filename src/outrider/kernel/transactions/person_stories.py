@@ -14,7 +14,8 @@ from outrider.domain.people import Address, PersonKind
 from outrider.domain.recipients import recipient
 from outrider.domain.suppressions import Suppression
 from outrider.domain.times import rfc3339
-from outrider.kernel.transactions import ledger_items, people
+from outrider.domain.workflows import DomainEventId
+from outrider.kernel.transactions import event_people, ledger_items, people
 from outrider.kernel.transactions.domain_events import StoredEvent
 from outrider.kernel.transactions.ledger_items import Item
 from outrider.kernel.transactions.people import FoundItem, Membership, OfCampaign
@@ -69,6 +70,8 @@ class _Collected:
     items: dict[OutboxId, FoundItem] = field(default_factory=dict)
     receipts: dict[str, datetime] = field(default_factory=dict)
     suppressions: dict[str, Suppression] = field(default_factory=dict)
+    named_in: list[DomainEventId] = field(default_factory=list)
+    """Events without a message to this person."""
     events: dict[str, StoredEvent] = field(default_factory=dict)
     complete: bool = True
 
@@ -88,6 +91,8 @@ def known(scope: Scope, tried: Sequence[Address]) -> Transaction[bool]:
         if (yield from people.memberships(scope, address, 1)):
             return True
         if (yield from people.single_items(scope, address, 1)):
+            return True
+        if (yield from event_people.naming(scope, address, 1)):
             return True
         if address.channels and (yield from people.suppressions_of(scope, address)):
             return True
@@ -110,8 +115,8 @@ def story(
             yield from _of_address(scope, address, found)
     for receipt in (yield from people.receipts_of(list(found.items))):
         found.receipts.setdefault(receipt.id, receipt.at)
-    event_ids = (each.domain_event_id for each in found.items.values() if each.domain_event_id)
-    for event in (yield from people.events(scope, event_ids)):
+    event_ids = [each.domain_event_id for each in found.items.values() if each.domain_event_id]
+    for event in (yield from people.events(scope, [*event_ids, *found.named_in])):
         found.events[event.id] = event
     positions = _positions(found)
     following = [each for each in positions if before is None or each < before]
@@ -142,6 +147,9 @@ def _collect(scope: Scope, address: Address, found: _Collected) -> Transaction[N
     single = yield from people.single_items(scope, address)
     found.note(address, single, PERSON_ITEMS_MAX)
     found.items.update((each.id, each) for each in (*items, *single))
+    named_in = yield from event_people.naming(scope, address)
+    found.note(address, named_in, PERSON_ITEMS_MAX)
+    found.named_in += named_in
     yield from _of_address(scope, address, found)
 
 

@@ -5,9 +5,16 @@ from datetime import datetime
 from typing import Protocol
 
 from outrider.domain.batches import in_parts
+from outrider.domain.event_people import Reached, named_without_message
 from outrider.domain.ids import Scope
 from outrider.domain.workflows import DomainEvent, EventStatus
-from outrider.kernel.transactions import digests, domain_events, failed_events, notifications
+from outrider.kernel.transactions import (
+    digests,
+    domain_events,
+    event_people,
+    failed_events,
+    notifications,
+)
 from outrider.kernel.transactions.digests import DigestEntry
 from outrider.kernel.transactions.domain_events import Settled
 from outrider.kernel.transactions.notifications import WINDOW_BYTES, NewNotification, Snapshots
@@ -61,7 +68,15 @@ def settle(
         yield from digests.collect(scope, part, ids, now)
     settled = [Settled(each.event.id, each.status, each.document(), each.problem) for each in mine]
     yield from domain_events.settle(settled, now)
+    yield from event_people.note(scope, [named for each in mine for named in _named(each)])
     yield from _update_alerts(scope, mine, most_counted, ids, now)
+
+
+def _named(routed: RoutedEvent) -> list[event_people.Named]:
+    """Whom the event names that get no message of their own: a digest is one of many events."""
+    reached = [Reached(row.channel, row.recipient_id, row.address) for row in routed.rows]
+    event = routed.event
+    return [(event.id, address) for address in named_without_message(event, reached)]
 
 
 def _update_alerts(
