@@ -41,6 +41,7 @@ def test_what_begins_next_year_is_scheduled(page: Page, world: World) -> None:
     open_campaign(page, campaign_id)
     expect(stage(page).locator(".pill")).to_have_text("Scheduled")
     expect(stage(page)).to_contain_text(re.compile(r"Starts .*1 Jan 2097"))
+    expect(page.locator("[data-blocker=SCHEDULED]")).to_contain_text("1 Jan 2097")
     expect(page.locator(".title-row .pill")).to_have_text("Scheduled")
     page.goto("/#/campaigns")
     expect(page.locator(f"tr[data-key='{campaign_id}'] .pill")).to_have_text("Scheduled")
