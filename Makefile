@@ -65,6 +65,7 @@ guard: setup ## that Outrider is not much slower than the rows it writes
 docs: setup ## write the generated pages anew
 	$(BIN)/python scripts/state_machines.py
 	$(BIN)/python scripts/flow_picture.py
+	$(BIN)/python scripts/runbook_page.py
 	$(BIN)/python bench/page.py
 	$(BIN)/python bench/capacity_page.py
 

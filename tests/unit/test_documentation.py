@@ -78,6 +78,11 @@ def test_the_state_machine_page_is_what_the_tables_generate() -> None:
     assert (ROOT / "docs/state-machines.md").read_text() == script["page"]()
 
 
+def test_the_runbook_of_the_console_is_what_the_document_generates() -> None:
+    script = runpy.run_path(str(ROOT / "scripts/runbook_page.py"))
+    assert (ROOT / "src/outrider/console/runbook.html").read_text() == script["page"]()
+
+
 def test_the_benchmark_page_is_what_the_results_generate(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     script = runpy.run_path(str(ROOT / "bench/page.py"))

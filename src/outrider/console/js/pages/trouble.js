@@ -3,6 +3,7 @@
 
 import { get, post, segment } from "../api.js";
 import { h, render } from "../dom.js";
+import { runbookLink } from "../state/blockers.js";
 import { count, plural, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { button, linkButton, tabs } from "../parts/controls.js";
@@ -58,8 +59,7 @@ function alertsTab(context) {
     { name: texts.alert, kind: "name", of: (alert) => h("div", {},
       h("div", { class: "strong" }, title(alert.code.toLowerCase())),
       h("div", { class: "muted breakable" }, alert.message),
-      alert.runbook && h("a", { class: "small", href: alert.runbook, rel: "noreferrer" },
-        texts.runbook)) },
+      h("a", { class: "small", href: runbookLink(alert.code) }, texts.runbook)) },
     { name: texts.severity, of: (alert) => pill(alert.severity) },
     { name: texts.about, of: (alert) => copyableId(alert.subject, { what: "subject" }) },
     { name: texts.times, kind: "number", of: (alert) => count(alert.times) },
