@@ -1,19 +1,21 @@
-"""Five incidents, as an on-call engineer meets them: what is said, where, and that it ends.
+"""Six incidents, as an on-call engineer meets them: what is said, where, how soon; and their end.
 
-How soon the first word may come is added up in `tests/api/test_operations_kit.py`.
+A clock runs from the beginning of each (`FirstWord`). As storms they last as long as in life.
 """
 
 import asyncio
 import json
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeVar
+from uuid import uuid4
 
 import aiohttp
+import pytest
 from aiohttp import web
 
 from outrider.gateways.sandbox import Sandbox
@@ -22,11 +24,31 @@ from outrider.testing.postgres import PrivatePostgres, create_database
 from tests.support.broken_server import closed_port
 from tests.support.bus_receiver import SECRET
 from tests.support.deployment import Deployment, Launched, deployed
+from tests.support.eventually import observed_for
+from tests.support.first_word import FirstWord
+from tests.support.temporal_server import TemporalServer, running_temporal
 
 TARGET = "sms.all"
 PEOPLE = 12
 WAIT_SECONDS = 90.0
 LOOK_SECONDS = 0.1
+Found = TypeVar("Found")
+Record = Callable[[str, object], None]
+TWO_MINUTES, MINUTE = 120.0, 60.0
+
+
+def lasting(storm_seconds: float) -> pytest.MarkDecorator:
+    """How long it lasts once everybody has said it: not at all, or as in life."""
+    storm = pytest.param(storm_seconds, marks=pytest.mark.storm, id=f"{storm_seconds:.0f} s")
+    return pytest.mark.parametrize("lasts_seconds", [pytest.param(0.0, id="short"), storm])
+
+
+async def said(word: FirstWord, place: str, finding: Awaitable[Found]) -> Found:
+    found = await finding
+    word.on(place)
+    return found
+
+
 QUICK = {TARGET: {"breaker_failures": 1, "breaker_seconds": 1, "concurrency": 1}}
 
 
@@ -102,8 +124,9 @@ async def moody_provider(behind: str) -> AsyncIterator[tuple[str, list[bool]]]:
         await runner.cleanup()
 
 
+@lasting(TWO_MINUTES)
 async def test_a_provider_that_answers_503_to_everything_is_reported_and_recovers(
-    tmp_path: Path,
+    tmp_path: Path, lasts_seconds: float, record_property: Record
 ) -> None:
     """U1: it was shown by no page, alert, log line or metric."""
     async with (
@@ -115,13 +138,20 @@ async def test_a_provider_that_answers_503_to_everything_is_reported_and_recover
             environment={"OUTRIDER_METRICS_WITHOUT_KEY": "true"},
         ) as deployment,
     ):  # fmt: skip
+        word = FirstWord(record_property)
         launched = await deployment.launch(TARGET, PEOPLE)
-        blocker = await until_blocked(deployment, launched, "TARGET_THROTTLED")
+        blocker, alert, line = await asyncio.gather(
+            said(word, "page", until_blocked(deployment, launched, "TARGET_THROTTLED")),
+            said(word, "alert", until_alert(deployment, "TARGET_THROTTLED")),
+            said(word, "log", deployment.server.logged("provider_error", WAIT_SECONDS)),
+        )
         assert blocker["submissionTarget"] == TARGET
         assert "asks to retry later" in blocker["message"]
-        alert = await until_alert(deployment, "TARGET_THROTTLED")
         assert (alert["subject"], alert["severity"]) == (TARGET, "P3")
-        assert TARGET in await deployment.server.logged("provider_error")
+        assert TARGET in line
+        await observed_for(lasts_seconds)
+        # Once a minute, however many calls fail.
+        assert deployment.server.log.count('"provider_error"') <= 2 + lasts_seconds / 60
         metrics = await deployment.server.request("GET", "/metrics")
         assert b'outrider_messages_total{channel="sms",outcome="given_back"' in metrics.body
         is_down[0] = False
@@ -132,7 +162,7 @@ async def test_a_provider_that_answers_503_to_everything_is_reported_and_recover
 
 
 async def test_a_registry_with_a_dead_host_is_reported_and_a_repoint_moves_the_run(
-    tmp_path: Path,
+    tmp_path: Path, record_property: Record
 ) -> None:
     """U2: explain advised to start a worker while two ran."""
     dead = f"http://127.0.0.1:{closed_port()}"
@@ -143,12 +173,17 @@ async def test_a_registry_with_a_dead_host_is_reported_and_a_repoint_moves_the_r
             settings=QUICK,
         ) as deployment,
     ):  # fmt: skip
+        word = FirstWord(record_property)
         launched = await deployment.launch(TARGET, PEOPLE, batch_size=1)
-        blocker = await until_blocked(deployment, launched, "TARGET_DOWN")
+        blocker, alert, line = await asyncio.gather(
+            said(word, "page", until_blocked(deployment, launched, "TARGET_DOWN")),
+            said(word, "alert", until_alert(deployment, "TARGET_DOWN")),
+            said(word, "log", deployment.server.logged("target_door_down", WAIT_SECONDS)),
+        )
         assert dead in blocker["message"]
         assert "outrider work`" not in blocker["hint"]
-        assert (await until_alert(deployment, "TARGET_DOWN"))["subject"] == TARGET
-        assert TARGET in await deployment.server.logged("target_door_down")
+        assert alert["subject"] == TARGET
+        assert TARGET in line
         fixed = json.loads(registry(target(TARGET, "sms", sandbox.http_url)))
         answer = await deployment.server.request("PUT", "/registry", fixed)
         assert answer.status == 200, answer.body
@@ -169,7 +204,10 @@ async def test_a_registry_with_a_dead_host_is_reported_and_a_repoint_moves_the_r
         await deployment.until_run(launched.run_id, is_sent, WAIT_SECONDS)
 
 
-async def test_a_frozen_worker_is_named_and_goes_on_when_it_wakes(tmp_path: Path) -> None:
+@lasting(TWO_MINUTES)
+async def test_a_frozen_worker_is_named_and_goes_on_when_it_wakes(
+    tmp_path: Path, lasts_seconds: float, record_property: Record
+) -> None:
     async with (
         Sandbox() as sandbox,
         deployed(
@@ -187,15 +225,20 @@ async def test_a_frozen_worker_is_named_and_goes_on_when_it_wakes(tmp_path: Path
             return any(each["pid"] == worker.pid and each["holds"] for each in page["items"])
 
         await until(holds)
+        word = FirstWord(record_property)
         os.kill(worker.pid, signal.SIGSTOP)
         try:
-            blocker = await until_blocked(deployment, launched, "NO_WORKER")
+            blocker, alert, logged = await asyncio.gather(
+                said(word, "page", until_blocked(deployment, launched, "NO_WORKER")),
+                said(word, "alert", until_alert(deployment, "NO_WORKER")),
+                said(word, "log", deployment.server.logged("NO_WORKER", WAIT_SECONDS)),
+            )
             assert f"/{worker.pid} holds 1 job" in blocker["message"]
-            alert = await until_alert(deployment, "NO_WORKER")
-            assert str(worker.pid) in await deployment.server.logged("NO_WORKER")
+            assert str(worker.pid) in logged
             page = await deployment.server.get("/workers")
             (line,) = (each for each in page["items"] if each["pid"] == worker.pid)
             assert (line["isAlive"], alert["severity"]) == (False, "P1")
+            await observed_for(lasts_seconds)
         finally:
             os.kill(worker.pid, signal.SIGCONT)
         run = await deployment.until_run_ended(launched.run_id, WAIT_SECONDS)
@@ -203,19 +246,28 @@ async def test_a_frozen_worker_is_named_and_goes_on_when_it_wakes(tmp_path: Path
         await until_resolved(deployment, "NO_WORKER")
 
 
+@lasting(MINUTE)
 async def test_a_database_that_is_away_is_said_once_and_work_goes_on_after_it(
-    tmp_path: Path,
+    tmp_path: Path, lasts_seconds: float, record_property: Record
 ) -> None:
     with TemporaryDirectory(prefix="outrider-postgres-", ignore_cleanup_errors=True) as folder:
         postgres = PrivatePostgres(Path(folder))
         try:
             async with Sandbox() as sandbox:
-                await _database_goes_away(postgres, sandbox, tmp_path)
+                await _database_goes_away(
+                    postgres, sandbox, tmp_path, lasts_seconds, record_property
+                )
         finally:
             postgres.close()
 
 
-async def _database_goes_away(postgres: PrivatePostgres, sandbox: Sandbox, folder: Path) -> None:
+async def _database_goes_away(
+    postgres: PrivatePostgres,
+    sandbox: Sandbox,
+    folder: Path,
+    lasts_seconds: float,
+    record: Record,
+) -> None:
     sms = target(TARGET, "sms", sandbox.http_url)
     sandbox.change_faults({"latencyMs": 300})
     async with deployed(
@@ -223,16 +275,21 @@ async def _database_goes_away(postgres: PrivatePostgres, sandbox: Sandbox, folde
     ) as deployment:
         launched = await deployment.launch(TARGET, PEOPLE)
         path = f"/campaigns/{launched.campaign_id}/status"
+        word = FirstWord(record)
         await asyncio.to_thread(postgres.stop_immediately)
 
         async def away() -> list[dict[str, Any]]:
             answer = await deployment.server.request("GET", path)
             return answer.json["error"].get("blockers", []) if answer.status == 503 else []
 
-        (blocker,) = await until(away)
+        # Without its database, no alert can be written: Prometheus has one of its own.
+        (blocker,), _ = await asyncio.gather(
+            said(word, "page", until(away)),
+            said(word, "log", deployment.server.logged("database_down", WAIT_SECONDS)),
+        )
         assert blocker["code"] == "DATABASE_DOWN"
         assert "has not answered since" in blocker["message"]
-        await deployment.server.logged("database_down")
+        await observed_for(lasts_seconds)
         await asyncio.to_thread(postgres.start_again)
         await deployment.server.logged("database_back")
         assert deployment.server.log.count('"database_down"') == 1
@@ -247,7 +304,10 @@ async def _database_goes_away(postgres: PrivatePostgres, sandbox: Sandbox, folde
         await until(ended)
 
 
-async def test_a_sink_that_is_away_is_reported_and_caught_up_with(tmp_path: Path) -> None:
+@lasting(TWO_MINUTES)
+async def test_a_sink_that_is_away_is_reported_and_caught_up_with(
+    tmp_path: Path, lasts_seconds: float, record_property: Record
+) -> None:
     port = closed_port()
     bus = {
         "audit": {"url": f"http://127.0.0.1:{port}/", "secret": "env:HOOK_SECRET"},
@@ -257,13 +317,18 @@ async def test_a_sink_that_is_away_is_reported_and_caught_up_with(tmp_path: Path
         tmp_path, f"sqlite:///{tmp_path}/outrider.db", [target(TARGET, "noop", "noop:")],
         environment=environment,
     ) as deployment:  # fmt: skip
+        word = FirstWord(record_property)
         launched = await deployment.launch(TARGET, PEOPLE)
-        run = await deployment.until_run_ended(launched.run_id, WAIT_SECONDS)
+        # Its page is the one of alerts: no campaign waits for it.
+        run, alert, _ = await asyncio.gather(
+            deployment.until_run_ended(launched.run_id, WAIT_SECONDS),
+            said(word, "page_and_alert", until_alert(deployment, "EVENT_BUS_STUCK")),
+            said(word, "log", deployment.server.logged("bus_events_delayed", WAIT_SECONDS)),
+        )
         assert run["accounting"]["sent"] == PEOPLE, "messages do not wait for a sink"
-        alert = await until_alert(deployment, "EVENT_BUS_STUCK")
         assert alert["subject"] == "audit"
         assert "has not taken an event since" in alert["message"]
-        await deployment.server.logged("bus_events_delayed")
+        await observed_for(lasts_seconds)
 
         async def take(_request: web.Request) -> web.Response:
             return web.Response(status=204)
@@ -277,3 +342,48 @@ async def test_a_sink_that_is_away_is_reported_and_caught_up_with(tmp_path: Path
             await until_resolved(deployment, "EVENT_BUS_STUCK")
         finally:
             await runner.cleanup()
+
+
+async def test_an_engine_whose_server_is_away_is_reported_and_work_goes_on_after_it(
+    tmp_path: Path, record_property: Record
+) -> None:
+    with running_temporal() as temporal:
+        await temporal.until_ready()
+        async with Sandbox() as sandbox:
+            await _engine_goes_away(temporal, sandbox, tmp_path, record_property)
+
+
+async def _engine_goes_away(
+    temporal: TemporalServer, sandbox: Sandbox, folder: Path, record: Record
+) -> None:
+    sandbox.change_faults({"latencyMs": 300})
+    async with deployed(
+        folder, f"sqlite:///{folder}/outrider.db", [target(TARGET, "sms", sandbox.http_url)],
+        settings={TARGET: {"concurrency": 1}},
+        environment={
+            "OUTRIDER_ENGINE": "temporal",
+            "OUTRIDER_TEMPORAL_ADDRESS": temporal.address,
+            "OUTRIDER_TEMPORAL_TASK_QUEUE": f"incident-{uuid4()}",
+        },
+    ) as deployment:  # fmt: skip
+        launched = await deployment.launch(TARGET, PEOPLE, batch_size=1)
+        await until(lambda: _is_sent(sandbox))
+        word = FirstWord(record)
+        temporal.kill()
+        blocker, alert, _ = await asyncio.gather(
+            said(word, "page", until_blocked(deployment, launched, "ENGINE_DOWN")),
+            said(word, "alert", until_alert(deployment, "ENGINE_DOWN")),
+            said(word, "log", deployment.server.logged("engine_not_told", WAIT_SECONDS)),
+        )
+        assert "The engine has not answered since" in blocker["message"]
+        assert "for Temporal: its server" in blocker["hint"]
+        assert (alert["subject"], alert["severity"]) == ("engine", "P1")
+        temporal.start()
+        await temporal.until_ready()
+        run = await deployment.until_run_ended(launched.run_id, WAIT_SECONDS)
+        assert (run["accounting"]["sent"], run["blockers"]) == (PEOPLE, [])
+        await until_resolved(deployment, "ENGINE_DOWN")
+
+
+async def _is_sent(sandbox: Sandbox) -> bool:
+    return sandbox.requests > 0

@@ -2,8 +2,10 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -20,13 +22,17 @@ from outrider.engines.conductor.engine import ConductorEngine
 from outrider.engines.conductor.messages import LOOK, PROCESS, VERSION, WORKFLOW, correlation_id
 from outrider.engines.conductor.server import ConductorServer
 from outrider.kernel.transactions.alerts import LAST, AlertRecord, alerts_page
+from outrider.kernel.work.engine_notifier import EngineNotifier
 from outrider.limits.engines import CONDUCTOR_TASK_FAILURES
 from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 from outrider.secrets.store import load_secrets
 from outrider.testing.engine_suite import EngineBench, engine_bench
 from outrider.testing.engine_suite.runs import work_of
+from outrider.testing.launches import target
 from tests.support.conductor_server import on_conductor
+from tests.support.cut_line import line_to
 from tests.support.eventually import eventually
+from tests.support.whole_runs import IMPATIENT, opened
 
 pytestmark = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
@@ -240,3 +246,26 @@ async def test_migrate_registers_the_definitions_of_this_release(
     ours = workflow_definition()
     assert [task["name"] for task in there["tasks"]] == [task["name"] for task in ours["tasks"]]
     assert there["timeoutSeconds"] == 0
+
+
+async def test_a_server_that_cannot_be_reached_is_away_until_it_can(
+    conductor_url: str, database: str, tmp_path: Path
+) -> None:
+    limits = replace(IMPATIENT, engine_tell_seconds=2.0, engine_deaf_seconds=0.1)
+    noop = target("sms.all", "noop", "noop:")
+    async with line_to(conductor_url) as line:
+        through = f"http://127.0.0.1:{urlsplit(line.url).port}"
+        async with opened(
+            database, tmp_path, noop, limits=limits, engine="conductor", conductor_url=through
+        ) as outrider:
+            await outrider.register_with_engine()
+            notifier = outrider.engine_notifier
+            await eventually(lambda: _answers(notifier))
+            line.cut()
+            assert await notifier.away_since() is not None
+            line.mend()
+            await eventually(lambda: _answers(notifier))
+
+
+async def _answers(notifier: EngineNotifier) -> bool:
+    return await notifier.away_since() is None

@@ -12,6 +12,7 @@ from outrider.files.event_spool import LocalSpool
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.reports.blocker_finder import BlockerFinder
 from outrider.kernel.reports.event_explainer import EventExplainer
+from outrider.kernel.reports.item_explainer import ItemExplainer
 from outrider.kernel.reports.run_explainer import RunExplainer
 from outrider.kernel.work.engine_notifier import EngineNotifier
 from outrider.kernel.work.watcher import Watcher
@@ -70,7 +71,10 @@ class EngineRoles(ReportRoles):
         spool = self.settings.spool
         spools = {f"{this_host()}:{spool}": LocalSpool(spool, self.ids)}
         rates = {name: target.rate_limits for name, target in self.settings.targets.items()}
-        return Watcher(self.foundation, spools, self.blocker_finder, rate_limits=rates)
+        return Watcher(
+            self.foundation, spools, self.blocker_finder, rate_limits=rates,
+            engine_away_since=lambda: self.engine_notifier.away_since(),
+        )  # fmt: skip
 
     @cached_property
     def blocker_finder(self) -> BlockerFinder:
@@ -83,6 +87,10 @@ class EngineRoles(ReportRoles):
     @cached_property
     def event_explainer(self) -> EventExplainer:
         return EventExplainer(self.foundation, self.blocker_finder)
+
+    @cached_property
+    def item_explainer(self) -> ItemExplainer:
+        return ItemExplainer(self.blocker_finder)
 
     @cached_property
     def run_explainer(self) -> RunExplainer:

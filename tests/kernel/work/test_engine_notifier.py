@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
+from outrider.domain.errors import EngineUnavailable
 from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, RunId, WorkerId
 from outrider.domain.signals import Signal
 from outrider.engines.local import LocalEngine
@@ -55,6 +56,17 @@ class HangingEngine(LocalEngine):
         self.asked += 1
         self._clock.advance(LIMITS.engine_tell_seconds)
         await asyncio.Event().wait()
+
+
+class FailingEngine(LocalEngine):
+    """Has a server, which is away."""
+
+    polls_queue = False
+    is_away = True
+
+    async def check(self) -> None:
+        if self.is_away:
+            raise EngineUnavailable("connection refused")
 
 
 class SlowEngine(LocalEngine):
@@ -239,3 +251,29 @@ async def test_each_job_that_is_taken_of_a_run_is_no_reason_to_ask_about_the_nex
         await engine_notifier.recover_once()
         first, second = engine.asked
         assert (first.work, first.job_id != second.job_id) == (second.work, True)
+
+
+@SQLITE
+async def test_an_engine_is_away_from_the_first_failure_until_it_answers_again(
+    outrider: Outrider, clock: FakeClock
+) -> None:
+    engine = FailingEngine(outrider.foundation)
+    notifier = EngineNotifier(replace(outrider.foundation, clock=clock, limits=LIMITS), engine)
+    began = clock.now()
+    assert await notifier.away_since() == began
+    clock.advance(LIMITS.engine_deaf_seconds)
+    assert await notifier.away_since() == began
+    engine.is_away = False
+    clock.advance(LIMITS.engine_deaf_seconds)
+    assert await notifier.away_since() is None
+
+
+@SQLITE
+async def test_a_notification_that_is_only_slow_does_not_make_the_engine_away(
+    outrider: Outrider,
+) -> None:
+    engine, clock = HangingEngine(outrider.foundation, FakeClock()), SystemClock()
+    patient = replace(LIMITS, engine_tell_seconds=60.0, engine_wait_seconds=0.05)
+    notifier = EngineNotifier(replace(outrider.foundation, clock=clock, limits=patient), engine)
+    await notifier.released(DEFAULT_TENANT, RUN)
+    assert notifier.deaf_since is None

@@ -24,6 +24,7 @@ class AlertCode(StrEnum):
     TARGET_DOWN = "TARGET_DOWN"
     TARGET_THROTTLED = "TARGET_THROTTLED"
     NO_WORKER = "NO_WORKER"
+    ENGINE_DOWN = "ENGINE_DOWN"
     DOUBTS_WAITING = "DOUBTS_WAITING"
     CLOCK_SKEW = "CLOCK_SKEW"
     JOB_RESTS = "JOB_RESTS"
@@ -46,6 +47,7 @@ LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
 SEVERITY = {
     **dict.fromkeys(AlertCode, "P2"),
     AlertCode.NO_WORKER: "P1",
+    AlertCode.ENGINE_DOWN: "P1",
     AlertCode.RUN_STALLED: "P1",
     AlertCode.TARGET_HELD: "P1",
     AlertCode.JOB_DEAD: "P1",

@@ -66,6 +66,12 @@ class EngineNotifier:
                 except StoreError as error:
                     log.warning("stalled_work_not_read", error=error.message)
 
+    async def away_since(self) -> datetime | None:
+        """Asks the engine whether it answers. An engine that polls the queue has no server."""
+        if not self._engine.polls_queue:
+            await self._notify(self._engine.check())
+        return self.deaf_since
+
     async def recover_once(self) -> Collection[Stalled]:
         """Report stalled work to the engine, the same work only once per interval."""
         now = self._clock.now()
@@ -113,7 +119,7 @@ class EngineNotifier:
         task.add_done_callback(self._notifying.discard)
         _, late = await asyncio.wait({task}, timeout=self._limits.engine_wait_seconds)
         if late:
-            self._leave_alone()
+            self._rest()
 
     async def _notify(self, notification: Coroutine[Any, Any, Answer]) -> Answer | None:
         """None if the engine could not be notified. After a timeout it is left alone for a while,
@@ -121,17 +127,18 @@ class EngineNotifier:
         if self._deaf_until is not None and self._clock.now() < self._deaf_until:
             notification.close()
             return None
+        asked_at = self._clock.now()
         try:
             async with asyncio.timeout(self._limits.engine_tell_seconds):
                 answer = await notification
         except (OutriderError, TimeoutError) as error:
             log.warning("engine_not_told", error=str(error) or "no answer in time")
-            self._leave_alone()
+            self.deaf_since = self.deaf_since or asked_at
+            self._rest()
             return None
         self._deaf_until = self.deaf_since = None
         return answer
 
-    def _leave_alone(self) -> None:
+    def _rest(self) -> None:
         rest = timedelta(seconds=self._limits.engine_deaf_seconds)
-        self.deaf_since = self.deaf_since or self._clock.now()
         self._deaf_until = self._clock.now() + rest

@@ -3,10 +3,11 @@
 Their words are the blocker finder's, so that an alert says what the pages say.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import datetime, timedelta
 
-from outrider.domain.blockers import FAULTS, Blocker, ClosedDoor, door_message
+from outrider.domain.blocker_facts import FAULTS, Blocker, ClosedDoor
+from outrider.domain.blocker_words import door_message, engine_down
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.times import rfc3339
 from outrider.kernel.delivery.door_writer import door_alert
@@ -18,6 +19,8 @@ from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.targets import DoorKey
 from outrider.kernel.transactions.watching import Sighting
 from outrider.kernel.transactions.workers import SilentHolder
+
+ENGINE_SUBJECT = "engine"
 
 
 class StalledRuns:
@@ -127,6 +130,22 @@ def _silent(holder: SilentHolder) -> Sighting:
     )
     detail = {"workerId": holder.id, "host": holder.host, "pid": holder.pid, "jobs": holder.jobs}
     return Sighting(DEFAULT_SCOPE, name, holder.seen_at, message, detail)
+
+
+class SilentEngine:
+    """The engine's server does not answer, and hands out no work: it is asked, so that the alert
+    ends with the outage."""
+
+    def __init__(self, away_since: Callable[[], Awaitable[datetime | None]]) -> None:
+        self._away_since = away_since
+
+    async def find(self) -> Sequence[Sighting]:
+        since = await self._away_since()
+        if since is None:
+            return []
+        found = engine_down(since, None)
+        detail = {"hint": found.hint}
+        return [Sighting(DEFAULT_SCOPE, ENGINE_SUBJECT, since, found.message, detail)]
 
 
 class ClosedTargets:

@@ -31,6 +31,7 @@ from outrider.kernel.work.stall_looks import (
     ClosedTargets,
     MissingWorkers,
     Outage,
+    SilentEngine,
     StalledRuns,
 )
 from outrider.limits.receipts import (
@@ -45,6 +46,12 @@ from outrider.ports.spool import Spool
 from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
+
+
+async def answers() -> datetime | None:
+    """An engine without a server is never away."""
+    return None
+
 
 Find = Callable[[], Awaitable[Sequence[Sighting]]]
 
@@ -72,6 +79,7 @@ class Watcher:
         blocker_finder: BlockerFinder,
         receipt_limits: ReceiptLimits = DEFAULT_RECEIPT_LIMITS,
         rate_limits: Mapping[str, RateLimits] | None = None,
+        engine_away_since: Callable[[], Awaitable[datetime | None]] = answers,
     ) -> None:
         """`rate_limits` are of the targets that have some of their own."""
         self._store = foundation.store
@@ -102,6 +110,12 @@ class Watcher:
                 AlertCode.NO_WORKER,
                 "work is due and no worker takes it",
                 MissingWorkers(foundation).find,
+                urgent=True,
+            ),
+            Look(
+                AlertCode.ENGINE_DOWN,
+                "the engine does not answer",
+                SilentEngine(engine_away_since).find,
                 urgent=True,
             ),
             Look(

@@ -1,0 +1,32 @@
+"""How long after an incident's beginning each place says the first useful word about it.
+
+Ten seconds are promised on a machine that is not overloaded. Tests run beside others on few cores,
+so that what fails them is generous, and what was measured is in the report
+(`pytest -rP`, or the properties of `--junit-xml`).
+"""
+
+import time
+from collections.abc import Callable
+
+PROMISED_SECONDS = 10.0
+PATIENCE = 4.5
+"""How many times longer it may take on a machine that does other things too."""
+
+
+class FirstWord:
+    """Made when the incident begins."""
+
+    def __init__(self, record: Callable[[str, object], None]) -> None:
+        self._began = time.monotonic()
+        self._record = record
+        self.seconds: dict[str, float] = {}
+
+    def on(self, place: str) -> None:
+        """It is said there now."""
+        seconds = time.monotonic() - self._began
+        if place in self.seconds:
+            return
+        self.seconds[place] = seconds
+        self._record(f"first_word_on_{place}_seconds", round(seconds, 1))
+        print(f"first word on {place}: {seconds:.1f} s")
+        assert seconds < PROMISED_SECONDS * PATIENCE, f"{place} said nothing for {seconds:.1f} s"
