@@ -7,10 +7,12 @@ from contextlib import closing, contextmanager, suppress
 from typing import Any
 from urllib.error import HTTPError
 
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import World
 
+SERIOUS = {"serious", "critical"}
 SLOW_MS = 1_000
 MANY = 1_500
 """Forty at a time: more than half a minute, for pages on a busy machine to do what they do."""
@@ -99,6 +101,17 @@ def doubt_all(world: World, campaign_id: str) -> None:
             " WHERE run_id = ?",
             (run_id,),
         )
+
+
+def barriers(page: Page) -> list[str]:
+    """What axe finds that would keep somebody from using the page."""
+    found = Axe().run(page).response["violations"]
+    return [
+        f"{each['id']}: {node['target']}"
+        for each in found
+        if each["impact"] in SERIOUS
+        for node in each["nodes"]
+    ]
 
 
 def progress_of(page: Page) -> str:

@@ -6,12 +6,11 @@ What each of them must do under contract 003 is in the scenarios beside this fil
 import re
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page, ViewportSize, expect
 
 from tests.browser.conftest import World, sign_in
+from tests.browser.scenes import barriers
 
-SERIOUS = {"serious", "critical"}
 PHONE = ViewportSize(width=390, height=844)
 
 
@@ -64,23 +63,13 @@ def _drawn(page: Page, address: str, heading: str) -> None:
     expect(page.locator("main[data-loading]")).to_have_count(0)
 
 
-def _problems(page: Page) -> list[str]:
-    found = Axe().run(page).response["violations"]
-    return [
-        f"{each['id']}: {node['target']}"
-        for each in found
-        if each["impact"] in SERIOUS
-        for node in each["nodes"]
-    ]
-
-
 def test_every_page_draws_fits_and_has_no_serious_barrier(
     page: Page, addresses: dict[str, str]
 ) -> None:
     problems = {}
     for address, heading in addresses.items():
         _drawn(page, address, heading)
-        if found := _problems(page):
+        if found := barriers(page):
             problems[address] = found
         overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert overflow <= 0, address
@@ -98,7 +87,7 @@ def test_every_page_fits_a_phone_in_the_dark(
         _drawn(page, address, heading)
         overflow = page.evaluate("document.documentElement.scrollWidth - innerWidth")
         assert overflow <= 0, address
-        if address.startswith("#/campaigns") and (found := _problems(page)):
+        if address.startswith("#/campaigns") and (found := barriers(page)):
             problems[address] = found
     assert not problems
     page.get_by_role("button", name="Menu").click()

@@ -179,3 +179,28 @@ test("views are never changed in place", () => {
   campaign.applyEvent(before, progress(12, 90));
   assert.deepEqual(before, copy);
 });
+
+test("what holds a phase up is taken from a snapshot without anything else of it", () => {
+  const blockers = [{ code: "TARGET_DOWN", since: "2026-03-01T12:00:00Z", message: "m", hint: "h" }];
+  const blocked = (state) => {
+    const found = snapshot({ launch: state }, 99);
+    found.phases.launch.blockers = blockers;
+    return found;
+  };
+  let view = campaign.guess(campaign.viewOf(snapshot()), "launch", "pause", "g");
+  view = campaign.applyBlockers(view, blocked("in_progress"));
+  assert.deepEqual(view.phases.launch.blockers, blockers);
+  assert.equal(view.lastSequence, 10);
+  assert.equal(campaign.stateOf(view, "launch"), "paused");
+  assert.equal(campaign.applyBlockers(view, blocked("in_progress")), view);
+  // A snapshot of another state says nothing about this one.
+  const ended = campaign.viewOf(snapshot({ launch: "completed" }));
+  assert.equal(campaign.applyBlockers(ended, blocked("in_progress")), ended);
+});
+
+test("a change of state leaves behind what held the phase up", () => {
+  const found = snapshot();
+  found.phases.launch.blockers = [{ code: "NO_WORKER" }];
+  const view = campaign.applyEvent(campaign.viewOf(found), event("phase_paused", 11));
+  assert.deepEqual(view.phases.launch.blockers, []);
+});

@@ -5,27 +5,29 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from outrider.domain.blockers import (
+from outrider.domain.blocker_facts import (
     BlockerCode,
     ClosedDoor,
     Doubts,
     JobsAtTarget,
+    MessageFacts,
     PausedTarget,
     RunFacts,
     SilentHolders,
     Surroundings,
-    database_down,
-    event_blockers,
-    lane_blockers,
-    run_blockers,
 )
+from outrider.domain.blocker_words import database_down
+from outrider.domain.blockers import event_blockers, message_blockers, run_blockers
+from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.targets import DoorState
+from outrider.domain.workflows import STEP_DELAY
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 LONG_AGO = NOON - timedelta(minutes=5)
 MOVING = JobsAtTarget("sms.main", "http://one.test", held=2, due=1, due_at=LONG_AGO, takers=1)
 WAITING = replace(MOVING, held=0)
 RUN = RunFacts("run-1", False, None, LONG_AGO, LONG_AGO, None, "launch", "campaign-1", [MOVING])
+MESSAGE = MessageFacts("item-1", "sms.main", LONG_AGO)
 ONE_WORKER = Surroundings(1)
 NOBODY = Surroundings(0)
 DOWN = ClosedDoor(DoorState.DOWN, LONG_AGO, NOON, "connect: refused")
@@ -112,13 +114,25 @@ def test_each_target_of_a_run_has_its_own_blocker() -> None:
     assert "connect: refused" in found.message
 
 
-def test_a_lane_waits_for_quiet_hours_first() -> None:
+def test_a_message_waits_for_quiet_hours_before_its_lane() -> None:
     later = NOON + timedelta(hours=8)
-    (found,) = lane_blockers(WAITING, later, ONE_WORKER, NOON)
+    quiet = replace(MESSAGE, waits_for=WaitsFor.QUIET_HOURS, waits_until=later)
+    (found,) = message_blockers(quiet, WAITING, NOBODY, NOON)
     assert found.code is BlockerCode.QUIET_HOURS
-    (found,) = lane_blockers(WAITING, None, NOBODY, NOON)
+    (found,) = message_blockers(MESSAGE, WAITING, NOBODY, NOON)
     assert found.code is BlockerCode.NO_WORKER
-    assert lane_blockers(MOVING, None, ONE_WORKER, NOON) == []
+    assert message_blockers(MESSAGE, MOVING, ONE_WORKER, NOON) == []
+
+
+def test_a_message_says_itself_what_it_waits_for() -> None:
+    later = NOON + timedelta(hours=8)
+    step = replace(MESSAGE, waits_for=STEP_DELAY, waits_until=later)
+    (found,) = message_blockers(step, MOVING, ONE_WORKER, NOON)
+    assert (found.code, found.since) == (BlockerCode.SCHEDULED, LONG_AGO)
+    assert message_blockers(replace(step, waits_until=NOON), MOVING, ONE_WORKER, NOON) == []
+    (found,) = message_blockers(replace(MESSAGE, doubted_at=NOON), WAITING, NOBODY, NOON)
+    assert (found.code, found.since) == (BlockerCode.IN_DOUBT, NOON)
+    assert "doubts resolve item-1`" in found.hint
 
 
 def test_an_event_waits_only_where_no_process_runs() -> None:

@@ -19,7 +19,7 @@ from starlette.responses import Response
 from outrider.api.failures import log_failure
 from outrider.api.request_ids import request_id
 from outrider.documents import json_path
-from outrider.domain.blockers import database_down
+from outrider.domain.blocker_words import database_down
 from outrider.domain.errors import (
     Conflict,
     Forbidden,

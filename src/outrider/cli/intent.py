@@ -35,7 +35,6 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.purposes import Purpose
 from outrider.domain.states import IntentStatus
-from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
 from outrider.kernel.transactions import ledger_items
 from outrider.kernel.transactions.paging import LAST
@@ -257,10 +256,12 @@ def show(
 
     async def here(outrider: Outrider) -> tuple[Document, list[str]]:
         intent, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, intent_id)
-        item = await outrider.store.read(ledger_items.item(DEFAULT_SCOPE, intent.outbox_id))
         contract = await outrider.submissions.contract_of(intent)
-        late = await outrider.store.read(ledger_items.late_acceptances_of(item.id))
-        return intent_document(intent, attempts, contract), explain_item(item, attempts, late)
+        whole = await outrider.store.read(ledger_items.whole(DEFAULT_SCOPE, intent.outbox_id))
+        explained = await outrider.item_explainer.explain(DEFAULT_SCOPE, whole)
+        document = intent_document(intent, attempts, contract)
+        document["blockers"] = [each.as_document() for each in explained.blockers]
+        return document, explained.sentences
 
     async def remote(server: Remote) -> tuple[Document, list[str]]:
         intent = await server.get("intents", intent_id)

@@ -27,7 +27,6 @@ from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, RunId
 from outrider.kernel.reports.certifier import Certificate
-from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions import ledger_items, run_pictures, run_records
 from outrider.limits.campaigns import MESSAGES_MAX
 
@@ -135,7 +134,8 @@ def explain(
                 ledger_items.whole_if_any(DEFAULT_SCOPE, OutboxId(run_id))
             )
             if found is not None:
-                return document_of(Explanation.of(found.item, explain_item(*found)))
+                explained = await outrider.item_explainer.explain(DEFAULT_SCOPE, found)
+                return document_of(Explanation.of(found.item, explained))
             sentences = await outrider.run_explainer.explain(DEFAULT_SCOPE, RunId(run_id))
             return document_of(RunExplanation(run_id=run_id, sentences=sentences))
         run = await outrider.store.read(run_records.run(DEFAULT_SCOPE, RunId(run_id)))
@@ -144,7 +144,9 @@ def explain(
         )
         if not items:
             raise _no_row(run_id, recipient, run.status)
-        sentences = [sentence for item in items for sentence in explain_item(*item)]
+        sentences = []
+        for item in items:
+            sentences += (await outrider.item_explainer.explain(DEFAULT_SCOPE, item)).sentences
         return {"runId": run_id, "sentences": sentences}
 
     async def remote(server: Remote) -> Document:

@@ -6,7 +6,7 @@ from datetime import datetime
 from pydantic import Field
 
 from outrider.api.models.common import Answer
-from outrider.domain.blockers import Blocker, BlockerCode
+from outrider.domain.blocker_facts import Blocker, BlockerCode
 
 
 class BlockerAnswer(Answer):

@@ -5,6 +5,7 @@ from typing import Any
 
 from pydantic import Field
 
+from outrider.api.models.blockers import BlockerAnswer
 from outrider.api.models.common import Answer, Success
 from outrider.api.models.items import DeliveryAnswer
 from outrider.domain.notification_status import NotificationStatus
@@ -62,6 +63,9 @@ class WholeEvent(EventAnswer):
 class EventExplanation(Answer):
     event_id: str
     sentences: list[str]
+    blockers: list[BlockerAnswer] = Field(
+        description="What the event waits for, or its messages; empty while they move."
+    )
 
 
 class Rerouted(Success):

@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field
 
+from outrider.api.models.blockers import BlockerAnswer
 from outrider.api.models.common import Answer, TopicName
 from outrider.api.models.items import CONTRACT_ATTEMPT, ENGINE_ATTEMPT, DeliveryAnswer
 from outrider.documents import Document
@@ -202,6 +203,10 @@ class IntentAnswer(Answer):
     )
     error: str | None = Field(description="What the gateway said then, in its own words.")
     waits_for: str | None = Field(description="For waiting items: the state of the target.")
+    blockers: list[BlockerAnswer] = Field(
+        description="What a pending intent waits for, as `GET` says it; submitting one says"
+        " nothing of it."
+    )
     created_at: datetime
     delivery: DeliveryAnswer
     attempts: list[IntentAttempt]

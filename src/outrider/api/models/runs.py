@@ -13,11 +13,12 @@ from outrider.api.models.common import (
     DeliveryCountsAnswer,
     LedgerAccounting,
 )
-from outrider.domain.blockers import Blocker
+from outrider.domain.blocker_facts import Blocker
 from outrider.domain.evidence import EvidenceKind
 from outrider.domain.ids import RunId
 from outrider.domain.outbox import Accounting
 from outrider.domain.states import JobOutcome, JobStatus, RunStatus
+from outrider.kernel.reports.item_explainer import Explained
 from outrider.kernel.transactions.accountings import Settlings
 from outrider.kernel.transactions.ledger_items import Item
 from outrider.kernel.transactions.run_jobs import JobCount, JobLine, ReasonCount
@@ -227,14 +228,18 @@ class Explanation(Answer):
     contract_attempt: int
     engine_attempt: int
     sentences: list[str]
+    blockers: list[BlockerAnswer] = Field(
+        description="What the item waits for; empty if it has ended, or is under way."
+    )
 
     @classmethod
-    def of(cls, item: Item, sentences: list[str]) -> "Explanation":
+    def of(cls, item: Item, explained: Explained) -> "Explanation":
         return cls(
             outbox_id=item.id,
             contract_attempt=item.attempts,
             engine_attempt=item.engine_attempt,
-            sentences=sentences,
+            sentences=explained.sentences,
+            blockers=blocker_answers(explained.blockers),
         )
 
 

@@ -7,6 +7,7 @@ from fastapi import Query, Response
 
 from outrider.api import cursors
 from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
+from outrider.api.models.blockers import blocker_answers
 from outrider.api.models.common import Page
 from outrider.api.models.domain_events import (
     EventAnswer,
@@ -16,12 +17,12 @@ from outrider.api.models.domain_events import (
 )
 from outrider.api.raw_paths import RawPathRoute
 from outrider.api.route import api_router, options
-from outrider.api.tracing import trace_parent
 from outrider.documents.emission import TRIGGER_PATTERN, EmissionDocument
 from outrider.domain.errors import Conflict
 from outrider.domain.workflows import EventStatus
 from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.workflows.event_documents import event_document, whole_event_document
+from outrider.tracing import trace_parent
 
 router = api_router("events", RawPathRoute)
 
@@ -73,8 +74,10 @@ async def explain(
     asker: Asker,
     recipient: Annotated[str | None, Query(description="A recipient ID or an address.")] = None,
 ) -> EventExplanation:
-    sentences = await outrider.event_explainer.explain(asker.scope, event_id, recipient)
-    return EventExplanation(event_id=event_id, sentences=sentences)
+    found = await outrider.event_explainer.explain_whole(asker.scope, event_id, recipient)
+    return EventExplanation(
+        event_id=event_id, sentences=found.sentences, blockers=blocker_answers(found.blockers)
+    )
 
 
 @router.get(

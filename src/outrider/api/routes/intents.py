@@ -1,5 +1,6 @@
 """Single messages (contract 001): the client's own id makes a repeat safe, without another key."""
 
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
@@ -25,10 +26,12 @@ from outrider.api.models.intents import (
 )
 from outrider.api.route import api_router, options
 from outrider.bootstrap import Outrider
+from outrider.domain.blocker_facts import Blocker
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope, Principal
 from outrider.domain.states import IntentStatus
 from outrider.kernel.submissions.submission_manager import Submission, intent_document
+from outrider.kernel.transactions import ledger_items
 from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.paging import LAST
 from outrider.kernel.transactions.submissions import Intent
@@ -135,14 +138,22 @@ async def callback_secret(
 )
 async def show(intent_id: str, outrider: Wired, asker: Asker) -> Response:
     intent, attempts = await outrider.submissions.intent(asker.scope, intent_id)
-    return await _answer(outrider, asker, intent, attempts, 200)
+    item = await outrider.store.read(ledger_items.item(asker.scope, intent.outbox_id))
+    blockers = await outrider.blocker_finder.of_items(asker.scope, [item])
+    return await _answer(outrider, asker, intent, attempts, 200, blockers)
 
 
 async def _answer(
-    outrider: Outrider, asker: Principal, intent: Intent, attempts: list[Attempt], status: int
+    outrider: Outrider,
+    asker: Principal,
+    intent: Intent,
+    attempts: list[Attempt],
+    status: int,
+    blockers: Sequence[Blocker] = (),
 ) -> Response:
     """Encoded here: this route is the busiest, and its payload is already JSON."""
     contract = await outrider.submissions.contract_of(intent)
     with_url = asker.scope == DEFAULT_SCOPE
-    body = msgspec.json.encode(intent_document(intent, attempts, contract, with_url=with_url))
+    found = intent_document(intent, attempts, contract, with_url=with_url)
+    body = msgspec.json.encode({**found, "blockers": [each.as_document() for each in blockers]})
     return Response(body, status, media_type="application/json")

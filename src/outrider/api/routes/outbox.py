@@ -5,7 +5,6 @@ from outrider.api.models.items import ItemAnswer
 from outrider.api.models.runs import Explanation
 from outrider.api.route import api_router
 from outrider.domain.ids import OutboxId
-from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions import ledger_items
 
 router = api_router("outbox")
@@ -25,7 +24,6 @@ async def show(outbox_id: str, outrider: Wired, asker: Asker) -> ItemAnswer:
     summary="Explain why an item was or was not sent",
 )
 async def explain(outbox_id: str, outrider: Wired, asker: Asker) -> Explanation:
-    item, attempts, late = await outrider.store.read(
-        ledger_items.whole(asker.scope, OutboxId(outbox_id))
-    )
-    return Explanation.of(item, explain_item(item, attempts, late))
+    whole = await outrider.store.read(ledger_items.whole(asker.scope, OutboxId(outbox_id)))
+    explained = await outrider.item_explainer.explain(asker.scope, whole)
+    return Explanation.of(whole.item, explained)

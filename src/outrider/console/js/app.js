@@ -4,9 +4,11 @@ import { NoAnswer, session, whenSignedOut } from "./api.js";
 import { h, render } from "./dom.js";
 import { Frame } from "./frame.js";
 import { apply } from "./preferences.js";
+import { outageOf } from "./state/blockers.js";
 import { parseHash } from "./state/hash.js";
 import { stream } from "./stream.js";
 import { closeAll } from "./parts/dialog.js";
+import { blockerNotes } from "./parts/blockers.js";
 import { failureToast, problemNote, skeleton } from "./parts/feedback.js";
 import { button, linkButton } from "./parts/controls.js";
 import { show as audit } from "./pages/audit.js";
@@ -159,6 +161,7 @@ async function open() {
 function failed(main, signal, error) {
   frame.head({ title: error.status === 404 ? texts.notFound : texts.notLoaded });
   render(main, h("div", { class: "stack" }, problemNote(error),
+    outageOf(error) && blockerNotes(outageOf(error)),
     isPassing(error) && h("p", { class: "muted", role: "status" }, texts.triesAgain),
     h("div", { class: "button-row" }, button(texts.tryAgain, { onclick: open }),
       linkButton(texts.goToCampaigns, "#/campaigns", { look: "plain" }))));

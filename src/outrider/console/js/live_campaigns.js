@@ -82,6 +82,16 @@ export class LiveCampaigns {
     return true;
   }
 
+  /** Only what holds the campaign's phases up: it comes with no event. */
+  async lookForBlockers(campaignId) {
+    const path = `/campaigns/${segment(campaignId)}/status`;
+    const snapshot = await get(path, {}, { signal: this.#signal });
+    const view = this.#views.get(campaignId);
+    if (view) {
+      this.#set(views.applyBlockers(view, snapshot));
+    }
+  }
+
   /**
    * One fetch at a time for each campaign; what happens meanwhile has it fetched once more, and a
    * snapshot that an event overtook is not applied. One older than what was known when it was asked

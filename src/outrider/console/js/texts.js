@@ -377,7 +377,6 @@ export const intents = {
   updated: "Updated",
   item: "Item ",
   itemId: "item ID",
-  inDoubt: "It is not known whether this message arrived. Resolve it on its item's page.",
   whatHappened: "What happened",
   payload: "Payload",
   noAttempts: "No attempts",
@@ -401,9 +400,6 @@ export const item = {
   run: "Run",
   itemId: "item ID",
   resolve: "Resolve",
-  inDoubtNote:
-    "It is not known whether this message arrived. It is not sent again until evidence or a "
-    + "person decides.",
   whatHappened: "What happened",
   item: "Item",
   attempts: "Attempts",
@@ -568,7 +564,6 @@ export const run = {
   campaigns: "Campaigns",
   campaign: "Campaign",
   catchingUp: "Catching up",
-  notStarted: (waits) => `${waits} before it starts.`,
   results: "Results",
   details: "Details",
   starts: "Starts",
@@ -797,6 +792,30 @@ export const targets = {
   forever: "Forever",
   for: (declared) => `For ${declared}`,
   silentRepeated: (words) => `${words}: unanswered calls are repeated`,
+};
+
+/** parts/blockers.js */
+export const blockers = {
+  since: " · ",
+  viewTarget: (target) => `View ${target}`,
+  viewWorkers: "View workers",
+  viewDoubts: "View items in doubt",
+  viewProblems: "View problems",
+  runbook: "Runbook",
+  codes: {
+    SCHEDULED: "Scheduled",
+    AWAITING_APPROVAL: "Waits for an approval",
+    AWAITING_ROOM: "Waits for capacity",
+    PAUSED: "Paused",
+    QUIET_HOURS: "Waits for quiet hours to end",
+    TARGET_THROTTLED: "The target asks to retry later",
+    TARGET_DOWN: "The target is down",
+    TARGET_PAUSED: "The target is paused",
+    NO_WORKER: "No worker is doing it",
+    DATABASE_DOWN: "The database is down",
+    IN_DOUBT: "Items are in doubt",
+    ENGINE_DOWN: "The engine is down",
+  },
 };
 
 /** pages/trouble.js */

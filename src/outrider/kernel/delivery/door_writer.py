@@ -4,7 +4,8 @@ from datetime import datetime
 
 import structlog
 
-from outrider.domain.blockers import ClosedDoor, door_message
+from outrider.domain.blocker_facts import ClosedDoor
+from outrider.domain.blocker_words import door_message
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
 from outrider.domain.targets import (
     Door,

@@ -7,26 +7,27 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from outrider.domain.blockers import (
+from outrider.domain.blocker_facts import (
     Blocker,
     Doubts,
     JobsAtTarget,
+    MessageFacts,
     PausedTarget,
     RunFacts,
     SilentHolders,
     Surroundings,
-    event_blockers,
-    lane_blockers,
-    run_blockers,
 )
+from outrider.domain.blocker_words import message_in_doubt
+from outrider.domain.blockers import event_blockers, message_blockers, run_blockers
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, JobId, RunId, Scope
-from outrider.domain.states import PhaseState
+from outrider.domain.states import ItemStatus, PhaseState
 from outrider.domain.submission import Contract
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import blockers, workers
 from outrider.kernel.transactions.blockers import JudgedRun, TargetsNow, WaitingJobs
+from outrider.kernel.transactions.ledger_items import Item
 from outrider.kernel.transactions.workers import SeenWorker
 
 
@@ -85,18 +86,45 @@ class BlockerFinder:
             for run in facts.runs
         ]
 
-    async def of_lane(
-        self, scope: Scope, job_id: JobId, quiet_until: datetime | None
-    ) -> list[Blocker]:
-        """Of a single message that is due: why its lane does not take it. `quiet_until`: until when
-        the message itself has to wait for quiet hours."""
-        now = self._clock.now()
-        waiting = await self._store.read(blockers.lane(job_id, now, self._silent_before(now)))
-        if waiting is None:
+    async def of_items(self, scope: Scope, items: Sequence[Item]) -> list[Blocker]:
+        """What those wait for that have not ended, each cause once: their run or their lane."""
+        waiting = [item for item in items if item.status == ItemStatus.QUEUED]
+        found = await self._of_run_items([item for item in waiting if item.run_id is not None])
+        found += await self._of_messages(scope, [item for item in waiting if item.run_id is None])
+        return list({(each.code, each.submission_target): each for each in found}.values())
+
+    async def _of_run_items(self, items: Sequence[Item]) -> list[Blocker]:
+        targets = {item.submission_target for item in items}
+        doubted = [_message(item) for item in items if item.doubted_at is not None]
+        by_run = await self.of_runs({RunId(item.run_id) for item in items if item.run_id})
+        return [
+            *(message_in_doubt(each, each.doubted_at) for each in doubted if each.doubted_at),
+            *(
+                each
+                for found in by_run.values()
+                for each in found
+                if each.submission_target is None or each.submission_target in targets
+            ),
+        ]
+
+    async def _of_messages(self, scope: Scope, items: Sequence[Item]) -> list[Blocker]:
+        if not items:
             return []
+        now = self._clock.now()
+        lane_ids = list({JobId(item.job_id): None for item in items if item.job_id is not None})
+        waiting = await self._store.read(blockers.lanes(lane_ids, now, self._silent_before(now)))
         conditions = await self._conditions(now)
-        jobs = await self._at_target(scope, waiting, conditions)
-        return lane_blockers(jobs, quiet_until, conditions.around, now)
+        lanes = {
+            lane_id: await self._at_target(scope, each, conditions)
+            for lane_id, each in waiting.items()
+        }
+        return [
+            blocker
+            for item in items
+            for blocker in message_blockers(
+                _message(item), lanes.get(item.job_id or ""), conditions.around, now
+            )
+        ]
 
     async def of_event(self, due_at: datetime) -> list[Blocker]:
         """Of a domain event that waits to be routed."""
@@ -138,8 +166,7 @@ class BlockerFinder:
             present = self._in_force().get(target)
             is_elsewhere = present is not None and present.gateway_url != url
             registry_url = present.gateway_url if present is not None and is_elsewhere else None
-        elif waiting.subject == target:
-            # A lane has no contract of its own: its messages do.
+        else:
             present = self._in_force().get(target)
             url = present.gateway_url if present is not None else None
         paused = conditions.targets.paused.get(target)
@@ -162,14 +189,18 @@ class BlockerFinder:
         )
 
     async def _conditions(self, now: datetime) -> _Conditions:
-        targets = await self._store.read(blockers.targets_now(self._limits.page_items))
+        targets, engine_down_at = await self._store.read(
+            blockers.surroundings(self._limits.page_items)
+        )
         live = await self._live(now)
         working = sum(worker.takes_jobs for worker in live)
         if not working:
             # Workers of the release before this one write no row of theirs.
             working = await self._store.read(workers.unlisted_holders(now))
         seen_at = None if working else await self._store.read(workers.seen_last())
-        around = Surroundings(working, seen_at, self._engine_down_since())
+        # Known to whoever asked it, and to everybody by the alert.
+        away_since = self._engine_down_since() or engine_down_at
+        around = Surroundings(working, seen_at, away_since)
         return _Conditions(now, targets, live, around)
 
     async def _live(self, now: datetime) -> list[SeenWorker]:
@@ -185,6 +216,17 @@ class BlockerFinder:
             return self._contracts_in_force()
         except InvalidInput:
             return {}
+
+
+def _message(item: Item) -> MessageFacts:
+    return MessageFacts(
+        item.id,
+        item.submission_target,
+        item.updated_at,
+        item.doubted_at,
+        item.waits_for,
+        item.next_attempt_at,
+    )
 
 
 def _silent(waiting: WaitingJobs) -> SilentHolders | None:

@@ -9,12 +9,13 @@ from typing import Any
 
 import msgspec
 
+from outrider.domain.blocker_facts import Blocker
 from outrider.domain.ids import Scope
 from outrider.domain.times import rfc3339
 from outrider.domain.workflows import Decision, EventStatus
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.reports.blocker_finder import BlockerFinder
-from outrider.kernel.reports.item_explainer import explain_item
+from outrider.kernel.reports.item_explainer import Explained, blocker_sentences, explain_item
 from outrider.kernel.transactions import event_stories
 from outrider.kernel.transactions.digests import EventDigest
 from outrider.kernel.transactions.domain_events import StoredEvent
@@ -30,14 +31,22 @@ class EventExplainer:
         self._blocker_finder = blocker_finder
 
     async def explain(self, scope: Scope, event_id: str, recipient: str | None = None) -> list[str]:
+        return (await self.explain_whole(scope, event_id, recipient)).sentences
+
+    async def explain_whole(
+        self, scope: Scope, event_id: str, recipient: str | None = None
+    ) -> Explained:
         """`recipient` is an id or an address, in any capitalisation."""
         most = self._limits.event_items
         story = await self._store.read(event_stories.story(scope, event_id, recipient, most))
-        sentences = explain_event(story, recipient)
+        blockers = await self._blockers(scope, story)
+        return Explained([*explain_event(story, recipient), *blocker_sentences(blockers)], blockers)
+
+    async def _blockers(self, scope: Scope, story: Story) -> list[Blocker]:
+        """Of the event itself until it is routed, then of its messages that are shown."""
         if story.event.status == EventStatus.RECEIVED:
-            blockers = await self._blocker_finder.of_event(story.event.created_at)
-            sentences += [f"{each.message} {each.hint}" for each in blockers]
-        return sentences
+            return await self._blocker_finder.of_event(story.event.created_at)
+        return await self._blocker_finder.of_items(scope, [item for item, _ in story.items])
 
 
 def explain_event(story: Story, recipient: str | None = None) -> list[str]:

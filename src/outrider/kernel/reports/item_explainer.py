@@ -1,8 +1,9 @@
 """The item explainer: describes in sentences what happened to an item, and why."""
 
 from collections.abc import Sequence
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
+from outrider.domain.blocker_facts import Blocker, BlockerCode
 from outrider.domain.call_results import (
     DUPLICATE_REFERENCE,
     INVALID_ANSWER,
@@ -11,6 +12,7 @@ from outrider.domain.call_results import (
     TARGET_THROTTLED,
     Progress,
 )
+from outrider.domain.ids import Scope
 from outrider.domain.jobs import JOB_DEAD
 from outrider.domain.own_limits import OWN_LIMIT
 from outrider.domain.receipts import Delivery, DeliveryState
@@ -19,7 +21,8 @@ from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.states import SUCCESSES, IntentStatus, ItemStatus
 from outrider.domain.times import rfc3339
 from outrider.domain.workflows import STEP_DELAY, STEP_PASSED
-from outrider.kernel.transactions.ledger_items import Attempt, Item, LateAcceptance
+from outrider.kernel.reports.blocker_finder import BlockerFinder
+from outrider.kernel.transactions.ledger_items import Attempt, Item, LateAcceptance, WholeItem
 
 SKIPPED_BECAUSE = {
     SkipReason.NO_ADDRESS: "the recipient has no address for this channel",
@@ -41,6 +44,30 @@ WAITS_UNTIL = {
     TARGET_DOWN: "its target is not accepting calls: run `outrider target list`",
     TARGET_THROTTLED: "its target asked to retry later",
 }
+
+
+OWN_REASONS = frozenset({BlockerCode.IN_DOUBT, BlockerCode.QUIET_HOURS, BlockerCode.SCHEDULED})
+"""The sentences about an item say these already."""
+
+
+class Explained(NamedTuple):
+    """What happened, and where it is not over, what it waits for."""
+
+    sentences: list[str]
+    blockers: Sequence[Blocker] = ()
+
+
+class ItemExplainer:
+    def __init__(self, blocker_finder: BlockerFinder) -> None:
+        self._blocker_finder = blocker_finder
+
+    async def explain(self, scope: Scope, whole: WholeItem) -> Explained:
+        blockers = await self._blocker_finder.of_items(scope, [whole.item])
+        return Explained([*explain_item(*whole), *blocker_sentences(blockers)], blockers)
+
+
+def blocker_sentences(blockers: Sequence[Blocker]) -> list[str]:
+    return [f"{each.message} {each.hint}" for each in blockers if each.code not in OWN_REASONS]
 
 
 def explain_item(

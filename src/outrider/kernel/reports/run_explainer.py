@@ -2,7 +2,8 @@
 
 from collections.abc import Collection, Sequence
 
-from outrider.domain.blockers import Blocker, JobsAtTarget, repoint_hint, where_of
+from outrider.domain.blocker_facts import Blocker, JobsAtTarget
+from outrider.domain.blocker_words import repoint_hint, where_of
 from outrider.domain.delivery_counts import DeliveryCounts
 from outrider.domain.ids import RunId, Scope
 from outrider.domain.states import ItemStatus, JobStatus

@@ -4,10 +4,11 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from outrider.domain.blockers import ClosedDoor, Doubts
+from outrider.domain.blocker_facts import ClosedDoor, Doubts
 from outrider.domain.ids import JobId, RunId, Scope, TenantId, WorkspaceId
 from outrider.domain.targets import DoorState
 from outrider.kernel.transactions import targets
+from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.targets import DoorKey, PausedTarget
 from outrider.ports.store import Row, Transaction, ask, ask_alone
 
@@ -28,7 +29,7 @@ class JudgedRun(NamedTuple):
 
 
 class WaitingJobs(NamedTuple):
-    """`subject` is the run; for a lane, its target."""
+    """`subject` is the run, or the lane. A lane has no contract of its own: its messages do."""
 
     subject: str
     submission_target: str
@@ -91,15 +92,26 @@ def runs(
     return RunsFacts(found, jobs, doubts)
 
 
-def lane(job_id: JobId, now: datetime, silent_before: datetime) -> Transaction[WaitingJobs | None]:
-    rows = yield from ask("lane_that_waits", job_id=job_id, now=now, silent_before=silent_before)
-    return WaitingJobs(*rows[0]) if rows else None
+def lanes(
+    job_ids: Sequence[JobId], now: datetime, silent_before: datetime
+) -> Transaction[dict[str, WaitingJobs]]:
+    """By the lane's id."""
+    window = {"id": list(job_ids)}
+    rows = yield from ask("lanes_that_wait", window, now=now, silent_before=silent_before)
+    return {row[0]: WaitingJobs(*row) for row in rows}
 
 
 def targets_now(most: int) -> Transaction[TargetsNow]:
     rows = yield from ask("closed_doors", most=most)
     doors = {DoorKey(*row[:3]): _door(row) for row in rows}
     return TargetsNow(doors, (yield from targets.paused_targets()))
+
+
+def surroundings(most: int) -> Transaction[tuple[TargetsNow, datetime | None]]:
+    """What all runs share: the targets, and since when an alert says that the engine is away."""
+    found = yield from targets_now(most)
+    rows = yield from ask("open_engine_alert", code=AlertCode.ENGINE_DOWN.value)
+    return found, rows[0][0] if rows else None
 
 
 def unfinished_runs(after: str, now: datetime, most: int) -> Transaction[list[RunId]]:

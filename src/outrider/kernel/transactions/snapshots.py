@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from outrider.domain.blockers import Blocker
+from outrider.domain.blocker_facts import Blocker
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import Accounting, total

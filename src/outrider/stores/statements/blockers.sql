@@ -30,8 +30,8 @@ SELECT j.run_id::text, j.submission_target, j.contract_id, j.mode,
  GROUP BY j.run_id, j.submission_target, j.contract_id, j.mode
  ORDER BY j.run_id, j.submission_target, j.contract_id;
 
--- name: lane_that_waits
-SELECT j.submission_target AS subject, j.submission_target, j.contract_id, j.mode,
+-- name: lanes_that_wait
+SELECT j.id::text, j.submission_target, j.contract_id, j.mode,
        CASE WHEN j.status = 'locked' AND (w.seen_at IS NULL OR w.seen_at >= :silent_before)
             THEN 1 ELSE 0 END,
        CASE WHEN j.status <> 'locked' AND j.run_at <= :now THEN 1 ELSE 0 END,
@@ -41,12 +41,17 @@ SELECT j.submission_target AS subject, j.submission_target, j.contract_id, j.mod
        CASE WHEN j.status = 'locked' AND w.seen_at < :silent_before THEN 1 ELSE 0 END,
        w.id, w.seen_at, j.lease_expires_at, j.locked_at
   FROM job_queue j LEFT JOIN workers w ON w.id = j.locked_by
- WHERE j.id = :job_id;
+ WHERE j.id IN window(id uuid);
 
 -- name: closed_doors
 SELECT submission_target, gateway_url, workspace_id, state, closed_at, opens_at, failures, reason
   FROM target_doors WHERE state <> 'open'
  ORDER BY submission_target, gateway_url, workspace_id LIMIT :most;
+
+-- name: open_engine_alert
+SELECT min(raised_at) AS raised_at FROM alerts
+ WHERE code = :code AND resolved_at IS NULL
+HAVING count(*) > 0;
 
 -- name: doubts_of_runs
 SELECT o.run_id::text, count(*), min(o.doubted_at) AS doubted_at FROM channel_outbox o

@@ -2,6 +2,7 @@
 // its messages, and events as they come.
 
 import { get, segment } from "../api.js";
+import { watchBlockers } from "../blocker_watch.js";
 import { h, oncePerFrame, render } from "../dom.js";
 import { LiveCampaigns } from "../live_campaigns.js";
 import { nextButton } from "../phase_controls.js";
@@ -12,6 +13,7 @@ import { makeHash } from "../state/hash.js";
 import { PROGRESS_EVENT } from "../state/phase_machine.js";
 import { successName } from "../state/phase_words.js";
 import { stream } from "../stream.js";
+import { blockerNotes } from "../parts/blockers.js";
 import { copyableId } from "../parts/copying.js";
 import { note } from "../parts/feedback.js";
 import { doubtsNote, inWords, ledger } from "../parts/ledger.js";
@@ -58,6 +60,7 @@ class CampaignPage {
   #settleTimer = null;
   #pauseWatched = null;
   #receiptsTimer = null;
+  #outage = null;
 
   constructor(context) {
     this.#context = context;
@@ -88,6 +91,25 @@ class CampaignPage {
     this.live.put(snapshot);
     this.drawNow();
     this.#drawChart(true);
+    this.#watchBlockers();
+  }
+
+  #watchBlockers() {
+    watchBlockers({
+      signal: this.#context.signal,
+      isWanted: () => this.#outage !== null || this.#underWay() !== null,
+      look: () => this.live.lookForBlockers(this.#context.id),
+      said: (outage) => {
+        this.#outage = outage;
+        this.draw();
+      },
+    });
+  }
+
+  /** The phase that may have something to wait for. */
+  #underWay() {
+    const { phaseOrder, phases } = this.#view;
+    return phaseOrder.find((phase) => UNDER_WAY.has(phases[phase].state)) ?? null;
   }
 
   async resync() {
@@ -271,7 +293,8 @@ class CampaignPage {
         { class: "stack" },
         h("div", {}, this.#track(view, phase),
           h("div", { class: "track-note", "aria-live": "polite" },
-            this.#note && note(this.#note))),
+            this.#note && note(this.#note)),
+          this.#blockers(view)),
         h(
           "div",
           { class: "columns-wide" },
@@ -293,6 +316,11 @@ class CampaignPage {
       countedOf: (found) => this.#counted(found),
       say: (words) => this.#say(words),
     });
+  }
+
+  #blockers(view) {
+    const { blockers, runId } = view.phases[this.#underWay()] ?? {};
+    return blockerNotes(this.#outage ?? blockers, { runId });
   }
 
   #chartCard(view, phase) {

@@ -1,9 +1,12 @@
 // Domain events: what arrived, what became of it by which route and why, and its messages.
 
 import { get, post, segment } from "../api.js";
+import { watchBlockers } from "../blocker_watch.js";
 import { h, render } from "../dom.js";
+import { besides } from "../state/blockers.js";
 import { count, plural, title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
+import { blockerNotes } from "../parts/blockers.js";
 import { button, linkButton } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { empty, failureToast, note, toast } from "../parts/feedback.js";
@@ -57,7 +60,20 @@ function columns(link) {
   ];
 }
 
+/** Drawn again until it is routed, and while something holds it or its messages up. */
 async function one(context) {
+  let isWaiting = await draw(context);
+  watchBlockers({
+    signal: context.signal,
+    isWanted: () => isWaiting,
+    look: async () => {
+      isWaiting = await draw(context);
+    },
+  });
+}
+
+/** Whether it may still change by itself. */
+async function draw(context) {
   const { main, id, signal, frame } = context;
   const [event, explained] = await Promise.all([
     get(`/events/${segment(id)}`, {}, { signal }),
@@ -77,10 +93,11 @@ async function one(context) {
       "div",
       { class: "stack" },
       event.error && note(event.error, "bad"),
+      blockerNotes(explained.blockers),
       h(
         "div",
         { class: "columns" },
-        card(texts.whatHappened, h("div", { class: "card-body" }, sentences(explained.sentences))),
+        card(texts.whatHappened, h("div", { class: "card-body" }, sentences(besides(explained)))),
         card(texts.event, h("div", { class: "card-body stack" },
           facts([texts.trigger, event.trigger], [texts.occurred, exactMoment(event.occurredAt)],
             [texts.received, exactMoment(event.createdAt)],
@@ -96,6 +113,7 @@ async function one(context) {
         : table(texts.messages, ITEM_COLUMNS, event.items, (item) => item.outboxId)),
     ),
   );
+  return event.status === "received" || explained.blockers.length > 0;
 }
 
 function contents(name, value) {
@@ -107,7 +125,7 @@ async function reroute(context) {
   try {
     await post(`/events/${segment(context.id)}/reroute`);
     toast(texts.rerouted);
-    await one(context);
+    await draw(context);
     context.frame.countTrouble();
   } catch (error) {
     failureToast(error);

@@ -1,13 +1,16 @@
 // Single messages that programs submitted: where each stands, and one of them with its attempts.
 
 import { get, segment } from "../api.js";
+import { watchBlockers } from "../blocker_watch.js";
 import { h, render } from "../dom.js";
+import { besides } from "../state/blockers.js";
 import { deliveryName } from "../state/delivery.js";
 import { plural } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
+import { blockerNotes } from "../parts/blockers.js";
 import { linkButton } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
-import { empty, note } from "../parts/feedback.js";
+import { empty } from "../parts/feedback.js";
 import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts, pager, sentences, table } from "../parts/table.js";
@@ -60,7 +63,20 @@ function columns(link) {
   ];
 }
 
-async function one({ main, id, signal, frame }) {
+/** Drawn again while it waits for something, which ends without an event. */
+async function one(context) {
+  let isPending = await draw(context);
+  watchBlockers({
+    signal: context.signal,
+    isWanted: () => isPending,
+    look: async () => {
+      isPending = await draw(context);
+    },
+  });
+}
+
+/** Whether it may still change by itself. */
+async function draw({ main, id, signal, frame }) {
   const intent = await get(`/intents/${segment(id)}`, {}, { signal });
   const explained = await get(`/outbox/${segment(intent.outboxId)}/explain`, {}, { signal });
   frame.head({
@@ -75,11 +91,11 @@ async function one({ main, id, signal, frame }) {
     h(
       "div",
       { class: "stack" },
-      intent.inDoubt && note(texts.inDoubt, "warn"),
+      blockerNotes(intent.blockers),
       h(
         "div",
         { class: "columns" },
-        card(texts.whatHappened, h("div", { class: "card-body" }, sentences(explained.sentences))),
+        card(texts.whatHappened, h("div", { class: "card-body" }, sentences(besides(explained)))),
         card(texts.intent, h("div", { class: "card-body stack" }, intentFacts(intent),
           h("details", {}, h("summary", { class: "small" }, texts.payload),
             h("pre", {}, JSON.stringify(intent.payload, null, 2))))),
@@ -90,6 +106,7 @@ async function one({ main, id, signal, frame }) {
           (attempt) => `${attempt.number} ${attempt.openedAt}`)),
     ),
   );
+  return intent.status === "PENDING";
 }
 
 function intentFacts(intent) {

@@ -1,21 +1,37 @@
 // One ledger item: its attempts, and why it was or was not sent, in sentences.
 
 import { get, segment } from "../api.js";
+import { watchBlockers } from "../blocker_watch.js";
 import { h, render } from "../dom.js";
+import { besides } from "../state/blockers.js";
 import { deliveryName } from "../state/delivery.js";
 import { title } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { resolveOne } from "../resolving.js";
+import { blockerNotes } from "../parts/blockers.js";
 import { button } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
-import { empty, note } from "../parts/feedback.js";
+import { empty } from "../parts/feedback.js";
 import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts, sentences } from "../parts/table.js";
 import { attemptWords } from "../parts/words.js";
 import { item as texts } from "../texts.js";
 
+/** Drawn again while it waits for something, which ends without an event. */
 export async function show(context) {
+  let isQueued = await draw(context);
+  watchBlockers({
+    signal: context.signal,
+    isWanted: () => isQueued,
+    look: async () => {
+      isQueued = await draw(context);
+    },
+  });
+}
+
+/** Whether it may still change by itself. */
+async function draw(context) {
   const { main, id, signal, frame } = context;
   const [item, explained] = await Promise.all([
     get(`/outbox/${segment(id)}`, {}, { signal }),
@@ -32,7 +48,7 @@ export async function show(context) {
       look: "primary",
       onclick: async () => {
         if (await resolveOne(item)) {
-          await show(context);
+          await draw(context);
           frame.countTrouble();
         }
       },
@@ -43,11 +59,11 @@ export async function show(context) {
     h(
       "div",
       { class: "stack" },
-      item.inDoubt && note(texts.inDoubtNote, "warn"),
+      blockerNotes(explained.blockers),
       h(
         "div",
         { class: "columns" },
-        card(texts.whatHappened, h("div", { class: "card-body" }, sentences(explained.sentences))),
+        card(texts.whatHappened, h("div", { class: "card-body" }, sentences(besides(explained)))),
         card(texts.item, h("div", { class: "card-body" }, itemFacts(item))),
       ),
       card(texts.attempts, item.attempts.length === 0
@@ -55,6 +71,7 @@ export async function show(context) {
         : h("ol", {}, item.attempts.map(attemptRow))),
     ),
   );
+  return item.status === "queued";
 }
 
 function itemFacts(item) {

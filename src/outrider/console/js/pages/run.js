@@ -2,6 +2,7 @@
 // certificate.
 
 import { get, post, segment } from "../api.js";
+import { watchBlockers } from "../blocker_watch.js";
 import { h, oncePerFrame, render } from "../dom.js";
 import { LiveCampaigns } from "../live_campaigns.js";
 import { RunLog } from "../run_log.js";
@@ -11,6 +12,7 @@ import { makeHash } from "../state/hash.js";
 import { sendsMessages, shownRunState, successName } from "../state/phase_words.js";
 import { accountingAt } from "../state/run_view.js";
 import { stream } from "../stream.js";
+import { blockerNotes } from "../parts/blockers.js";
 import { button, tabs } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
 import { ask } from "../parts/dialog.js";
@@ -19,7 +21,6 @@ import { doubtsNote, ledger } from "../parts/ledger.js";
 import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { card, facts } from "../parts/table.js";
-import { waitWords } from "../parts/words.js";
 import { Timeline } from "./run_timeline.js";
 import { certificateTab, itemsTab, jobsTab, logTab } from "./run_tabs.js";
 import { run as texts } from "../texts.js";
@@ -47,6 +48,7 @@ class RunPage {
   #isLoaded = false;
   #fetchedAt = 0;
   #fetchTimer = null;
+  #outage = null;
 
   constructor(context) {
     this.#context = context;
@@ -72,6 +74,19 @@ class RunPage {
     await this.#loadTab();
     this.#isLoaded = true;
     this.drawNow();
+    this.#watchBlockers();
+  }
+
+  #watchBlockers() {
+    watchBlockers({
+      signal: this.#context.signal,
+      isWanted: () => this.#outage !== null || this.#run.finishedAt === null,
+      look: () => this.#refresh(),
+      said: (outage) => {
+        this.#outage = outage;
+        this.draw();
+      },
+    });
   }
 
   async resync() {
@@ -143,12 +158,13 @@ class RunPage {
       h(
         "div",
         { class: "stack" },
-        waitWords(run.waitsFor) && note(texts.notStarted(waitWords(run.waitsFor)), "warn"),
         h(
           "div",
-          { class: "columns" },
-          card(texts.results, h("div", { class: "card-body stack" }, this.#results(run, past))),
-          card(texts.details, h("div", { class: "card-body" }, this.#facts(run))),
+          {},
+          blockerNotes(this.#outage ?? run.blockers, { runId: run.runId }),
+          h("div", { class: "columns" },
+            card(texts.results, h("div", { class: "card-body stack" }, this.#results(run, past))),
+            card(texts.details, h("div", { class: "card-body" }, this.#facts(run)))),
         ),
         h("div", {}, this.#tabs(), this.#tabContent()),
       ),

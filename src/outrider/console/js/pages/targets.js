@@ -18,10 +18,12 @@ const DOORS = {
   paused: ["paused", texts.paused],
 };
 
-export async function show({ main, signal, frame }) {
-  frame.head({ title: texts.targets,
-    under: texts.about });
-  const { targets } = await get("/targets", {}, { signal });
+/** All of them, or the one of the address. */
+export async function show({ main, id, signal, frame }) {
+  frame.head(id === null ? { title: texts.targets, under: texts.about }
+    : { title: id, crumbs: [[texts.targets, "#/targets"]] });
+  const found = await get("/targets", {}, { signal });
+  const targets = found.targets.filter((each) => id === null || each.submissionTarget === id);
   render(
     main,
     targets.length === 0

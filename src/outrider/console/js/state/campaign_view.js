@@ -75,6 +75,17 @@ export function applyProgress(view, event) {
   });
 }
 
+/** What holds its phases up, of a snapshot that says nothing else here: the same run, and state. */
+export function applyBlockers(view, snapshot) {
+  return view.phaseOrder.reduce((next, phase) => {
+    const { state, runId, blockers = [] } = view.phases[phase];
+    const found = snapshot.phases[phase];
+    const isSame = found?.state === state && found.runId === runId;
+    return isSame && JSON.stringify(found.blockers) !== JSON.stringify(blockers)
+      ? withPhase(next, phase, { blockers: found.blockers }) : next;
+  }, view);
+}
+
 /** Of all runs of a launch; the next snapshot says it where this one cannot. */
 export function outcomeAfter({ outcome, accounting: before }, after) {
   return outcome && before && after ? moved(outcome, before, after) : outcome ?? null;
@@ -159,6 +170,7 @@ export function wantsSnapshot(event) {
 function stateChange(view, event, state) {
   const change = { state, updatedAt: event.timestamp, sequence: event.sequence };
   change.reason = event.payload?.reason ?? null;
+  change.blockers = [];
   if (event.type === "phase_started") {
     change.startedAt = event.timestamp;
     change.finishedAt = null;

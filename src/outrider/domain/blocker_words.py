@@ -1,0 +1,244 @@
+"""What a blocker says: in words, since when, and what to do. One function per cause."""
+
+from datetime import datetime
+
+from outrider.domain.blocker_facts import (
+    Blocker,
+    BlockerCode,
+    ClosedDoor,
+    Doubts,
+    JobsAtTarget,
+    MessageFacts,
+    PausedTarget,
+    RunFacts,
+    SilentHolders,
+    Surroundings,
+)
+from outrider.domain.screen_policies import WaitsFor
+from outrider.domain.targets import DoorState
+from outrider.domain.times import rfc3339
+from outrider.domain.workflows import STEP_DELAY
+
+WAITS = {
+    WaitsFor.QUIET_HOURS: "the recipient's quiet hours to end",
+    WaitsFor.SENDING_WINDOW: "the sending window to open",
+    WaitsFor.FREQUENCY_CAP: "room under the frequency cap of its address",
+    STEP_DELAY: "the time of its workflow step",
+}
+"""What a message itself may wait for; anything else is its target's or its lane's business."""
+
+
+def awaiting_approval(run: RunFacts) -> Blocker:
+    return Blocker(
+        BlockerCode.AWAITING_APPROVAL,
+        run.created_at,
+        "The run waits for an approval.",
+        f"Approve it with `outrider run signal {run.id} APPROVE`, or reject it.",
+    )
+
+
+def awaiting_room(run: RunFacts) -> Blocker:
+    return Blocker(
+        BlockerCode.AWAITING_ROOM,
+        run.created_at,
+        "The workspace runs as many runs as it may; this one waits for capacity.",
+        "Nothing to do: it starts by itself when another run ends.",
+    )
+
+
+def paused(run: RunFacts, since: datetime) -> Blocker:
+    return Blocker(
+        BlockerCode.PAUSED,
+        since,
+        f"The phase '{run.phase}' has been paused since {rfc3339(since)}.",
+        f"Resume it with `outrider campaign resume {run.campaign_id} {run.phase}`.",
+    )
+
+
+def scheduled(run: RunFacts) -> Blocker:
+    return Blocker(
+        BlockerCode.SCHEDULED,
+        run.created_at,
+        f"The run is scheduled for {rfc3339(run.scheduled_for)}.",
+        "Nothing to do: it starts by itself.",
+    )
+
+
+def message_waits(message: MessageFacts, what: str, until: datetime) -> Blocker:
+    is_step = what == STEP_DELAY
+    return Blocker(
+        BlockerCode.SCHEDULED if is_step else BlockerCode.QUIET_HOURS,
+        message.updated_at,
+        f"The message waits for {WAITS[what]}, until {rfc3339(until)}.",
+        "Nothing to do: it is sent then.",
+        message.submission_target,
+    )
+
+
+def message_in_doubt(message: MessageFacts, since: datetime) -> Blocker:
+    return Blocker(
+        BlockerCode.IN_DOUBT,
+        since,
+        f"The message has been in doubt since {rfc3339(since)}: the provider may have it or not,"
+        " and it is not sent again until evidence shows which.",
+        f"Look it up at the provider, then settle it with `outrider doubts resolve"
+        f" {message.outbox_id}`.",
+        message.submission_target,
+    )
+
+
+def database_down(since: datetime) -> Blocker:
+    """Without the driver's words, which may name hosts and files: those are in the log."""
+    return Blocker(
+        BlockerCode.DATABASE_DOWN,
+        since,
+        f"The database has not answered since {rfc3339(since)}.",
+        "Restore the database. Work continues by itself; nothing is lost, and no attempt is used.",
+    )
+
+
+def target_paused(jobs: JobsAtTarget, paused: PausedTarget) -> Blocker:
+    target = jobs.submission_target
+    return Blocker(
+        BlockerCode.TARGET_PAUSED,
+        paused.paused_at,
+        f"The target {where_of(jobs)} has been paused by {paused.paused_by} since"
+        f" {rfc3339(paused.paused_at)}.",
+        f"Resume it with `outrider target resume {target}`.",
+        target,
+    )
+
+
+def target_closed(jobs: JobsAtTarget, door: ClosedDoor, run_id: str | None) -> Blocker:
+    is_throttled = door.state is DoorState.THROTTLED
+    return Blocker(
+        BlockerCode.TARGET_THROTTLED if is_throttled else BlockerCode.TARGET_DOWN,
+        door.since,
+        door_message(where_of(jobs), door),
+        _door_hint(jobs, door, run_id),
+        jobs.submission_target,
+    )
+
+
+def door_message(where: str, door: ClosedDoor) -> str:
+    if door.state is DoorState.THROTTLED:
+        does = "asks to retry later"
+    else:
+        does = "refuses us or our set-up" if door.is_held else "is down"
+    why = f": {door.reason}" if door.reason else ""
+    again = f" The next try is at {rfc3339(door.opens_at)}." if door.opens_at else ""
+    return (
+        f"The target {where} {does} (since {rfc3339(door.since)}){why}.{again} Its messages wait"
+        " without using up attempts."
+    )
+
+
+def repoint_hint(jobs: JobsAtTarget, run_id: str) -> str:
+    there = f" at {jobs.registry_url}" if jobs.registry_url else " at another address"
+    return (
+        f"The registry has {jobs.submission_target}{there} now: `outrider run repoint {run_id}`"
+        " moves the items not attempted yet."
+    )
+
+
+def _door_hint(jobs: JobsAtTarget, door: ClosedDoor, run_id: str | None) -> str:
+    target = jobs.submission_target
+    if jobs.is_elsewhere and run_id is not None:
+        return repoint_hint(jobs, run_id)
+    if door.is_held:
+        return (
+            f"Fix the target's set-up (`outrider check` says what is wrong), then"
+            f" `outrider target reset {target}` tries it at once."
+        )
+    if door.state is DoorState.THROTTLED:
+        return (
+            f"Nothing to do: it continues by itself. If it lasts, ask the provider, or send less"
+            f" with `rate_per_second` of {target}."
+        )
+    return (
+        f"Check the provider and the address of {target} in the registry; it continues by itself"
+        f" when the provider answers, and at once with `outrider target reset {target}`."
+    )
+
+
+def silent_worker(jobs: JobsAtTarget, silent: SilentHolders) -> Blocker:
+    ends = (
+        f" Another worker takes them over at {rfc3339(silent.lease_ends_at)}."
+        if silent.lease_ends_at is not None
+        else ""
+    )
+    holds = "1 job" if silent.jobs == 1 else f"{silent.jobs} jobs"
+    return Blocker(
+        BlockerCode.NO_WORKER,
+        silent.since,
+        f"The worker {silent.worker} holds {holds} for {jobs.submission_target} and has not"
+        f" reported since {rfc3339(silent.since)}: it is frozen, cut off or dead.{ends}",
+        "Look at that process (`outrider workers`); if no other worker runs, start one with"
+        " `outrider work`.",
+        jobs.submission_target,
+    )
+
+
+def engine_down(since: datetime, target: str | None) -> Blocker:
+    return Blocker(
+        BlockerCode.ENGINE_DOWN,
+        since,
+        f"The engine has not answered since {rfc3339(since)}, and hands out no work.",
+        "Restore the engine (for Temporal: its server); work continues by itself.",
+        target,
+    )
+
+
+def no_worker(around: Surroundings, due_at: datetime, target: str | None) -> Blocker:
+    seen_at = around.worker_seen_at
+    seen = f"; the last one was seen at {rfc3339(seen_at)}" if seen_at is not None else ""
+    return Blocker(
+        BlockerCode.NO_WORKER,
+        max(due_at, seen_at) if seen_at is not None else due_at,
+        f"Work has been due since {rfc3339(due_at)} and no worker is running{seen}.",
+        "Start a worker with `outrider work`.",
+        target,
+    )
+
+
+def no_taker(jobs: JobsAtTarget, due_at: datetime, around: Surroundings) -> Blocker:
+    target = jobs.submission_target
+    due = f"Work for {target} has been due since {rfc3339(due_at)}"
+    if not jobs.takers:
+        return Blocker(
+            BlockerCode.NO_WORKER,
+            due_at,
+            f"{due}, and none of the {around.workers} running workers takes work for it.",
+            f"Start one that does: `outrider work --targets {target}`, or without --targets and"
+            " --mode.",
+            target,
+        )
+    busy = "1 worker is" if jobs.takers == 1 else f"{jobs.takers} workers are"
+    return Blocker(
+        BlockerCode.NO_WORKER,
+        due_at,
+        f"{due}; {busy} running and busy with other jobs.",
+        "It gets its turn; more workers (`outrider work`) make it sooner.",
+        target,
+    )
+
+
+def run_in_doubt(doubts: Doubts) -> Blocker:
+    items = "1 item is" if doubts.items == 1 else f"{doubts.items:,} items are"
+    people = (
+        ""
+        if doubts.by_people is None
+        else f" {doubts.by_people:,} of them can only be settled by a person."
+    )
+    return Blocker(
+        BlockerCode.IN_DOUBT,
+        doubts.since,
+        f"Everything else has ended; {items} in doubt since {rfc3339(doubts.since)}: the provider"
+        f" may have them or not.{people}",
+        "`outrider doubts list` shows them; settle each with `outrider doubts resolve`.",
+    )
+
+
+def where_of(jobs: JobsAtTarget) -> str:
+    target = jobs.submission_target
+    return f"{target} at {jobs.gateway_url}" if jobs.gateway_url else target
