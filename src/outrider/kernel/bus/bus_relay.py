@@ -1,8 +1,8 @@
-"""The bus relay: publishes to one sink what its queue holds, each run's events in their order.
+"""The bus relay: publishes the events queued for one sink, those of each run in order.
 
-There is one relay per queue over all processes, by a lease. A window is published; then what was
-delivered is deleted and the rest is postponed or given up, in one transaction. If a relay dies
-between the two, its window is published again, under the same ids.
+A lease ensures that there is one relay per queue over all processes. A window is published; then
+what was delivered is deleted and the rest is postponed or given up, in one transaction. If a relay
+dies between the two, its window is published again, under the same ids.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class BusRelay:
         self._lease: datetime | None = None
 
     async def run(self) -> None:
-        """The loop of the role; runs until cancelled, and then ends the window under way."""
+        """The loop of the role; runs until cancelled, and then finishes the current window."""
         try:
             while True:
                 await self._clock.sleep(await self._round())
@@ -141,7 +141,7 @@ class BusRelay:
         return len(settled.delivered)
 
     async def _has_lease(self) -> bool:
-        """Written down anew only when a third of it is over: an idle relay costs few writes."""
+        """Renewed only when a third of it is over: an idle relay costs few writes."""
         now = self._clock.now()
         renew_seconds = self._lease_seconds * 2 / 3
         if self._lease is not None and self._lease - now > timedelta(seconds=renew_seconds):

@@ -59,7 +59,7 @@ log = structlog.get_logger()
 
 SUSPENDING = frozenset({Action.PAUSE, Action.STOP})
 COVERING_ALL = frozenset({Action.START, Action.RERUN})
-"""A launch that they begin may cover the whole audience."""
+"""A launch started by one of these may cover the whole audience."""
 
 
 class PhaseController:

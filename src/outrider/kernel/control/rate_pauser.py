@@ -43,8 +43,8 @@ class RatePauser:
         self._woken.set()
 
     async def run(self) -> None:
-        """The loop of the role; runs until cancelled. It begins with every run that got worse
-        before: whoever noted that may have died before it was judged."""
+        """The loop of the role; runs until cancelled. It starts with every run whose rates got
+        worse before, because the process that noted that may have died before checking it."""
         await self._remember()
         while True:
             await self._woken.wait()

@@ -8,7 +8,7 @@ ElementToCome = TypeVar("ElementToCome", covariant=True)
 
 
 class Source(Protocol[ElementToCome]):
-    """The items of one route, in the order in which they are to be called."""
+    """The items of one route, in the order in which they will be called."""
 
     def waiting(self) -> int:
         """How many could be called now."""

@@ -1,8 +1,8 @@
 """The doubt settler: a role of every worker that settles doubts by evidence, without a person.
 
 A receipt settles at once, elsewhere. Here a call is repeated under a reference that its provider
-remembers, or the provider is asked what it received; only what neither can settle is left to
-people. Doubts are held by a lease in the database, so one that dies here is taken up by another.
+remembers, or the provider is asked what it received; what neither can settle is left to people.
+Doubts are held under a lease in the database, so another process continues if this one dies.
 """
 
 from collections import defaultdict
@@ -70,7 +70,7 @@ class DoubtSettler:
             await self._clock.sleep(self._limits.doubt_poll_seconds)
 
     async def settle(self) -> bool:
-        """Look into a window of due doubts; whether there may be more."""
+        """Check a window of due doubts; returns whether there may be more."""
         now, most = self._clock.now(), self._limits.doubt_window_items
         lease_end = now + timedelta(seconds=self._limits.doubt_lease_seconds)
         claimed = await self._store.write(doubt_checks.claim(most, lease_end, now))
@@ -84,7 +84,7 @@ class DoubtSettler:
             except StoreUnavailable:
                 raise
             except OutriderError as error:
-                # The target cannot be used as it is set up; its door says so, too.
+                # The target cannot be used with its current set-up; its door says so, too.
                 looked = [self._later(each, error.message) for each in group]
             await self._store.write(doubt_checks.put_back(looked, self._clock.now()))
         return len(claimed) == most

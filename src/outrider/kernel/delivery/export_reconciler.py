@@ -1,7 +1,8 @@
-"""The export reconciler: a provider's own export goes in, doubts that it answers are settled.
+"""The export reconciler: settles doubts with a provider's own export.
 
-First a plan is made, which changes nothing and is shown; applying it settles what is still in doubt
-then. A row is matched by our reference, else by the provider's ID, else by recipient and time.
+It first makes a plan, which can be shown and changes nothing; applying the plan settles what is
+still in doubt by then. A row is matched by our reference, else by the provider's ID, else by
+recipient and time.
 """
 
 import asyncio
@@ -322,7 +323,7 @@ def _basis(terms: ExportTerms, kind: EvidenceKind, window: Sequence[PlannedVerdi
 
 
 def _detail(terms: ExportTerms, match: ExportMatch | None) -> dict[str, object]:
-    """What the audit log keeps of the row, so that anybody can look it up in the same file."""
+    """What the audit log keeps about the row, so that it can be found in the same file."""
     detail: dict[str, object] = {"export": terms.file_name, "exportSha256": terms.sha256}
     if match is None:
         return {**detail, "matchedBy": None}

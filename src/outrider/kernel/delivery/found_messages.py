@@ -1,8 +1,8 @@
-"""Found messages: whose each message is that a provider has, where only its content says so.
+"""Found messages: decides which item a provider's message belongs to, if only its content says so.
 
-A message belongs to one item. While another item with the same recipient may have made it, because
-its call is under way or its own doubt can still be settled by better evidence, it is nobody's yet:
-given to the wrong item, it would hide that the right one was never sent.
+A message belongs to one item. It is not assigned while another item with the same recipient may
+have caused it, because that item's call is in progress or its own doubt can still be settled by
+better evidence: assigned to the wrong item, it would hide that the right one was never sent.
 """
 
 from collections.abc import Mapping, Sequence
@@ -81,8 +81,8 @@ class FoundMessages:
         self, asking: Asking, asked: Sequence[ClaimedDoubt], found: Mapping[OutboxId, LookedUp],
         asked_at: datetime,
     ) -> dict[OutboxId, LookedUp]:  # fmt: skip
-        """Items with the same content are interchangeable once nothing else can be learnt of any of
-        them: then the oldest get what was found."""
+        """Items with the same content are interchangeable once nothing more can be learnt about any
+        of them: the oldest then get the messages that were found."""
         rivals = await self._rivals(asking, asked, found)
         # Read after the rivals: what a rival's call was answered with since is in one or the other.
         ids = {each for said in found.values() for each in said.provider_message_ids}
@@ -125,8 +125,8 @@ class FoundMessages:
     async def _is_final(
         self, asking: Asking, group: Sequence[ClaimedDoubt], asked_at: datetime
     ) -> bool:
-        """Whether nothing more can be learnt of any of them: no call can be under way, the records
-        are complete, and no receipt is waited for."""
+        """Whether nothing more can be learnt about any of them: no call can be in progress, the
+        records are complete, and no receipt is expected."""
         if any(each.scope != asking.scope for each in group):
             return False
         quiet_at = await self._living.quiet_at(asking.scope, [each.id for each in group])

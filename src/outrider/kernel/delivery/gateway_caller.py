@@ -91,11 +91,11 @@ class GatewayCaller:
         self._error_log = ErrorLog(foundation.clock)
         self.meter = CallMeter()
         self.note_sent: Callable[[DoorKey], None] = lambda _: None
-        """Told of each message that was accepted, by its door."""
+        """Notified of each accepted message, by its door."""
         self.yields: Callable[[Claim], bool] = lambda _job: False
 
     def stop(self) -> None:
-        """Begin no more windows; calls of open attempts are completed."""
+        """Start no more windows; calls of open attempts are completed."""
         self.stopping = True
 
     def pace(self, key: DoorKey) -> Pace:
@@ -152,8 +152,7 @@ class GatewayCaller:
             await self._shortages.over()
 
     async def _notify_others(self, key: DoorKey) -> None:
-        """An unavailable store is no reason to fail the call: the other workers learn of it
-        later."""
+        """An unavailable store does not fail the call: the other workers are informed later."""
         try:
             await self.gate.publish(key)
         except StoreUnavailable as error:

@@ -112,7 +112,7 @@ class GatewayRoutes:
 
 
 class WorkspaceRoutes:
-    """Where one workspace's messages may go, with its credentials."""
+    """The routes that one workspace's messages may take, with its credentials."""
 
     def __init__(
         self, gateways: GatewayDirectory, contract_cache: ContractCache, workspace: WorkspaceName

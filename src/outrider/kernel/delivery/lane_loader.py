@@ -1,4 +1,5 @@
-"""The lane loader: reads what is due in a lane, and which of it may go now, by which route.
+"""The lane loader: reads the due items of a lane, and decides which may be sent now, by which
+route.
 
 Workflow messages are screened again before every attempt. What must not be called again is put in
 doubt; what cannot be called because of its target's configuration waits.

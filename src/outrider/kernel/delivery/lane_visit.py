@@ -1,4 +1,5 @@
-"""A lane visit: one holding of a lane, from its claim until nothing in it can go any more."""
+"""A lane visit: the time that a worker holds a lane, from its claim until nothing in it can be
+sent."""
 
 import asyncio
 from collections.abc import Sequence

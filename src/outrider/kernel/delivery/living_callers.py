@@ -28,8 +28,8 @@ class LivingCallers:
     async def quiet_at(
         self, scope: Scope, outbox_ids: Sequence[OutboxId]
     ) -> dict[OutboxId, datetime | None]:
-        """From when on no worker can have a call of theirs under way, where that was later than the
-        doubt; None: not as long as its process is seen here."""
+        """The time from which no worker can still be calling them, if that is later than the doubt;
+        None: their process is still seen here."""
         found: dict[OutboxId, datetime | None] = {}
         patience = timedelta(seconds=self._limits.stale_lock_seconds)
         for start in range(0, len(outbox_ids), self._limits.reconcile_items):

@@ -1,8 +1,8 @@
-"""The look-up asker: asks a provider about a window of doubts, and gives the verdicts that follow.
+"""The look-up asker: asks a provider about a window of doubts, and records the resulting verdicts.
 
-It goes through the target's own gate, as calls do. Found is sent. Absent proves something only once
-the provider's records cannot be behind any more and no worker can still be calling; then the
-contract decides whether the item goes again.
+It goes through the target's own gate, as calls do. A message that is found was sent. One that is
+absent was not, but only once the provider's records must be up to date and no worker can still be
+calling; the contract then decides whether the item is called again.
 """
 
 from collections.abc import Mapping, Sequence
@@ -31,7 +31,7 @@ TOO_EARLY = "it is not there yet, which proves nothing so early"
 
 
 class Unsettled(NamedTuple):
-    """Nothing was found in the end; or the door was closed, and nobody was asked."""
+    """Nothing was found; or the door was closed, and the provider was not asked."""
 
     doubt: ClaimedDoubt
     finding: Finding | None = None

@@ -1,4 +1,4 @@
-"""The right of way: while a single message is on its way to its call, campaigns begin nothing new.
+"""The right of way: while a single message is on its way to its call, campaigns start nothing new.
 
 Both share an event loop, a writer and CPUs; otherwise a campaign window would get in before each of
 a message's short steps, from its submission on. The right lasts only briefly, so campaigns always

@@ -1,8 +1,7 @@
-"""The opt-out answerer: a reply of STOP or HELP goes in, and the message that answers it comes out.
+"""The opt-out answerer: composes the message that answers a reply of STOP or HELP.
 
-An answer is an intent like any other, with an id that follows from what it answers: the receipt of
-a STOP that has changed something, and the day of a HELP, so that nobody who writes it automatically
-is answered without end.
+An answer is an intent like any other. Its id is derived from what it answers: the receipt of a STOP
+that changed something, or the day of a HELP, so that an automatic sender is not answered endlessly.
 """
 
 import hashlib
@@ -44,7 +43,8 @@ class OptOutAnswerer:
 
     def answer(self, asked: Addressed, word: OptOutWord) -> Answer | None:
         receipt = asked.receipt
-        # A provider that reports an opt-out has dealt with it; who replied has heard nothing yet.
+        # A provider that reports an opt-out has answered it; a person who replied has not been
+        # answered yet.
         if receipt.event is not ReceiptEvent.REPLIED or receipt.text is None:
             return None
         try:

@@ -1,7 +1,7 @@
-"""The receipt intake: verified receipts of a target go in, and are durable when it answers.
+"""The receipt intake: stores a target's verified receipts durably before it returns.
 
-Callbacks of one moment share a commit. Finding their items comes after, and is somebody else's. A
-target whose receipts find no items is not given more room than its limit.
+Concurrent callbacks share a commit. Matching receipts to items is another role's work and happens
+later. A target cannot have more unmatched receipts than its limit.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ KeywordOf = Callable[[str], OptOutWord | None]
 
 @dataclass(slots=True)
 class _Sought:
-    """How many receipts of a target are looked for in vain, as it was known then."""
+    """How many unmatched receipts a target had when it was last counted."""
 
     count: int
     known_at: float
@@ -70,7 +70,7 @@ class ReceiptIntake:
         )
 
     async def scope_of(self, workspace: WorkspaceName) -> Scope:
-        """NotFound where there is no such workspace. Names never change."""
+        """Raises NotFound if there is no such workspace. Names never change."""
         if workspace not in self._scopes:
             scope = await self._store.read(keys.find_workspace(workspace))
             if scope is None:
@@ -104,7 +104,7 @@ class ReceiptIntake:
     async def _commit(
         self, scope: Scope, callbacks: Sequence[Sequence[TakenReceipt]]
     ) -> list[list[Receipt]]:
-        """Of each callback, what was new; the first of two alike is the new one."""
+        """The new receipts of each callback; of two equal ones, the first is the new one."""
         every = [each for callback in callbacks for each in callback]
         new = await self._store.write(receipts.take(scope, every, self._ids, self._clock.now()))
         if new:
@@ -113,11 +113,12 @@ class ReceiptIntake:
         return [[each.receipt for each in one if id(each) in fresh] for one in callbacks]
 
     async def _refuse_flood(self, scope: Scope, submission_target: str) -> None:
-        """The database is asked now and then: a flood is over its limit by what comes between."""
+        """The database is asked only now and then, so a flood exceeds its limit by what arrives in
+        between."""
         place, now = (scope, submission_target), self._clock.monotonic()
         known = self._sought.get(place)
         if known is None or now - known.known_at > self._limits.sought_trust_seconds:
-            # Whoever comes meanwhile goes by what was known before: one of them asks.
+            # Meanwhile, other requests use the previous count: only one of them asks.
             before = known.count if known is not None else 0
             known = self._sought[place] = _Sought(before, now)
             counted = receipts.count_sought(scope, submission_target, self._limits.sought_max)
@@ -152,7 +153,7 @@ class ReceiptIntake:
 
 
 def _is_within_limits(given: Receipt) -> bool:
-    """As nearly all are: nobody has to make them anew."""
+    """True of nearly all receipts, which then need no copy."""
     reference, message_id, occurred_at = (
         given.reference,
         given.provider_message_id,
@@ -185,12 +186,12 @@ def _bounded_id(receipt_id: str) -> str:
 
 
 def _found_by(text: str | None) -> str | None:
-    """What is longer than any id of ours or a provider's finds nothing."""
+    """An id longer than any of ours or a provider's matches nothing."""
     return text if text and len(text) <= PROVIDER_MESSAGE_ID_MAX_CHARACTERS else None
 
 
 def _address(channel: Channel | None, sender: str) -> str:
-    """As the ledger and opt-outs write it, where that is known."""
+    """In the form used by the ledger and opt-outs, if that is known."""
     match channel:
         case Channel.EMAIL:
             return normalise_email(sender) or sender[:REASON_MAX_CHARACTERS]

@@ -1,4 +1,4 @@
-"""The receipt matcher: receipts that wait go in, and what became of their items comes out.
+"""The receipt matcher: matches waiting receipts to items, and updates the items' deliveries.
 
 A window is claimed, matched, folded and followed up in one transaction, so that a matcher that dies
 has done all of it or nothing, and no receipt is with two of them. What finds no item waits.
@@ -149,7 +149,7 @@ class ReceiptMatcher:
     async def match_by_hand(
         self, scope: Scope, receipt_id: str, outbox_id: OutboxId, actor: str
     ) -> MatchedItem:
-        """Somebody says which item a receipt is about that has found none."""
+        """An operator says which item an unmatched receipt is about."""
         outcome, item = await self._store.write(
             self._scripts.by_hand(scope, receipt_id, outbox_id, actor)
         )

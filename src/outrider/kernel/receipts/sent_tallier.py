@@ -1,7 +1,7 @@
-"""The sent tallier: counts what this process sends through each target, for rates of what bounced.
+"""The sent tallier: counts what this process sends through each target, to compute bounce rates.
 
-A call costs it an addition; every few seconds the sums are written. A process that is killed loses
-the last of them, which no accounting is made of.
+A call costs one addition; the sums are written every few seconds. A killed process loses the last
+of them, which no accounting depends on.
 """
 
 from collections import Counter
@@ -50,7 +50,7 @@ class SentTallier:
             TargetTally(WorkspaceId(workspace_id), submission_target, hour_at, sent=count)
             for (workspace_id, submission_target), count in sent.items()
         ]
-        # What is too old for any rate is taken away once an hour.
+        # Counts too old for any rate are deleted once an hour.
         oldest_at = hour_at - timedelta(hours=self._limits.tallies_kept_hours)
         forget_before = oldest_at if hour_at != self._forgotten_at else None
         await self._store.write(deliveries.tally_sent(tallies, forget_before))

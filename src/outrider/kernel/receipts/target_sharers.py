@@ -25,7 +25,7 @@ class TargetSharers:
         shares: SharesReports,
         receipt_limits: ReceiptLimits,
     ) -> None:
-        """`targets` are those that are shared with anybody."""
+        """`targets` are those shared with at least one workspace."""
         self._store = foundation.store
         self._clock = foundation.clock
         self._limits = foundation.limits
@@ -36,8 +36,9 @@ class TargetSharers:
         self._read_at: float | None = None
 
     def inbox_of(self, workspace: WorkspaceName, submission_target: str) -> WorkspaceName:
-        """For whom receipts are taken that come to a workspace's URL. With a shared secret they
-        may be anybody's who shares it, and are taken for the default workspace, which owns it."""
+        """The workspace that stores the receipts posted to a workspace's URL. With a shared secret
+        they may belong to any workspace that shares it, so the default workspace, which owns the
+        secret, stores them."""
         if submission_target in self._targets and self._shares(submission_target, workspace):
             return DEFAULT_WORKSPACE_NAME
         return workspace
@@ -54,6 +55,6 @@ class TargetSharers:
         return self._known
 
     def _who(self, target: str, names: dict[Scope, WorkspaceName]) -> frozenset[Scope]:
-        # The default workspace's inbox is where they are taken, and waits for nobody's settings.
+        # They go to the default workspace's inbox, which needs nobody else's settings.
         sharing = {scope for scope, name in names.items() if self._shares(target, name)}
         return frozenset(sharing | {DEFAULT_SCOPE})

@@ -32,7 +32,7 @@ from outrider.kernel.transactions.workers import SeenWorker
 
 
 class JudgedBlockers(NamedTuple):
-    """A run and what it waits for; nothing while it moves."""
+    """A run and its blockers; none while it moves."""
 
     run: JudgedRun
     blockers: list[Blocker]
@@ -70,8 +70,8 @@ class BlockerFinder:
         return {each.run.id: each.blockers for each in await self.judge(run_ids)}
 
     async def judge(self, run_ids: Collection[RunId]) -> list[JudgedBlockers]:
-        """A few statements, however many runs there are. Read after the caller's own reading, so
-        that what has ended since is not said to wait."""
+        """A few statements, however many runs there are. Read after the caller's own query, so that
+        what has ended since is not reported as waiting."""
         if not run_ids:
             return []
         now = self._clock.now()

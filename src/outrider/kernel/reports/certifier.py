@@ -117,8 +117,8 @@ class Certificate:
         }
 
     def receipts_document(self) -> dict[str, object] | None:
-        """What receipts report of what was sent, and of how many they do. It is the providers'
-        word: the certificate holds or does not hold without it."""
+        """What receipts report about the sent messages, and how many messages they cover. This is
+        only the providers' word: it does not decide whether the certificate holds."""
         counts = self.accounting.delivery
         if counts is None:
             return None

@@ -1,4 +1,4 @@
-"""The event explainer: describes what became of a domain event, for everyone or one recipient.
+"""The event explainer: describes what happened to a domain event, for everyone or one recipient.
 
 It uses the event's own record of its routes, its digests and the ledger, so the explanation stays
 correct when rules change later.

@@ -14,5 +14,5 @@ class PersonReader:
     async def story(
         self, scope: Scope, given: str, most: int, before: Position | None = None
     ) -> Story:
-        """A page of at most so many traces, behind that position."""
+        """A page of at most `most` traces before that position."""
         return await self._store.read(person_stories.story(scope, readings(given), most, before))

@@ -1,8 +1,8 @@
-"""Shared commits: what is asked for while a commit is under way goes with the next one.
+"""Shared commits: requests that arrive during a commit share the next one.
 
-Nobody waits for company: the first of a quiet moment is written at once, and the busier it gets the
-more requests one commit serves. Where another commit may begin beside the first, that many have to
-be waiting for it. An answer is given when its own request is durable.
+No request waits for others: when it is quiet, a request is written at once, and the busier it gets,
+the more requests share a commit. A second commit beside the first starts only when enough requests
+are waiting. Each request returns when it is durable.
 """
 
 import asyncio
@@ -34,7 +34,7 @@ class SharedCommits(Generic[Given, Answer]):
         self._writing: dict[Scope, set[asyncio.Task[None]]] = {}
 
     async def put(self, scope: Scope, given: Given) -> Answer:
-        """The answer to this one. Whoever stops waiting for it may have written it all the same."""
+        """The answer to this request. A caller that stops waiting may still have had it written."""
         answer: asyncio.Future[Answer] = asyncio.get_running_loop().create_future()
         waiting = self._waiting.setdefault(scope, [])
         waiting.append((given, answer))
@@ -73,7 +73,7 @@ class SharedCommits(Generic[Given, Answer]):
                     waiter.set_exception(error)
             return
         except asyncio.CancelledError:
-            # Cut off with its process: nobody is to wait for an answer that cannot come.
+            # Cancelled with its process: nobody should wait for an answer that cannot come.
             for _, waiter in [*batch, *self._waiting.pop(scope, [])]:
                 waiter.cancel()
             raise

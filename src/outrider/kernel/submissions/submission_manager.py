@@ -131,7 +131,7 @@ class SubmissionManager:
             keys = [intent.key for intent in intents]
             stored = await self._store.read(submissions.intents_by_key(scope, keys))
             if known is not None and not stored.keys() >= set(keys):
-                # Somebody put an older database in place of this one: its lanes are others.
+                # The database was replaced by an older one, which has other lanes.
                 self._places.clear()
                 return await self.submit_all(scope, batch)
         answers: list[tuple[Intent, bool] | IdempotencyConflict] = []
@@ -154,7 +154,7 @@ class SubmissionManager:
     async def submit_each(
         self, scope: Scope, batch: Sequence[Submission]
     ) -> list[tuple[Intent, bool] | OutriderError]:
-        """Many at once, in one transaction; what is wrong with one of them is its own answer."""
+        """Submit many in one transaction; a problem with one of them is that one's answer."""
         answers: dict[int, tuple[Intent, bool] | OutriderError] = {}
         for index, given in enumerate(batch):
             if problems := self._problems(given):
@@ -208,7 +208,7 @@ class SubmissionManager:
         status: IntentStatus | None = None,
         submission_target: str | None = None,
     ) -> tuple[list[IntentLine], str | None]:
-        """The newest first, and behind which one the next page begins."""
+        """Newest first, with the position after which the next page starts."""
         return await self._store.read(
             intent_lists.intents_page(
                 scope, after, most, INTENTS_LOOKED_AT, status=status,

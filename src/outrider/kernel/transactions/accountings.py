@@ -1,4 +1,4 @@
-"""The accounting of runs: what was intended, and what became of it."""
+"""The accounting of runs: what was intended, and what happened to it."""
 
 from collections.abc import Mapping
 from datetime import datetime

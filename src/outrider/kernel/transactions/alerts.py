@@ -56,14 +56,14 @@ SEVERITY = {
     AlertCode.LATE_ACCEPTANCE: "P3",
     AlertCode.HISTORY_BEHIND: "P3",
 }
-"""P1: messages do not go out, and somebody has to act. P2: something is wrong that may end by
-itself. P3: to be looked at in working hours."""
+"""P1: messages are not being sent, and somebody has to act. P2: something is wrong that may resolve
+itself. P3: look at it during working hours."""
 
 RUNBOOK = "docs/howto/runbook.md"
 
 
 def runbook(code: str) -> str:
-    """Where it says what to do about an alert with this code."""
+    """Where the documentation says what to do about an alert with this code."""
     return f"{RUNBOOK}#{code.lower()}"
 
 

@@ -78,7 +78,7 @@ def runs(
     for row in rows:
         waiting = WaitingJobs(*row)
         jobs.setdefault(waiting.subject, []).append(waiting)
-    # Doubts are looked for where nothing else is left of a run.
+    # Doubts block a run only if nothing else of it is left.
     quiet = [
         run.id
         for run in found

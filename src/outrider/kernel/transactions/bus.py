@@ -1,4 +1,4 @@
-"""The event bus's outbox: who relays, what is due in which order, and how telling it ended.
+"""The event bus's outbox: which process relays, what is due in which order, and the results.
 
 A queue is a sink's run events, its message events, or all callbacks (`domain/bus_queues.py`); all
 are published, postponed, given up and redriven in the same way.
@@ -167,9 +167,8 @@ def _waiting(row: Row) -> Waiting:
 def settle(
     sink: str, owner: str, lease_until: datetime, settled: Settled, ids: IdSource, now: datetime
 ) -> Transaction[bool]:
-    """Write down how a window ended; whether the lease is still this relay's.
-
-    Deliveries count whichever process has the lease by now; the rest is for its holder to judge.
+    """Record how a window ended; returns whether this relay still holds the lease. Deliveries count
+    whoever holds the lease now; only its holder decides about the rest.
     """
     given_up = settled.given_up
     rows = yield from ask(
@@ -283,7 +282,7 @@ def forget_letters(sink: str, most: int) -> Transaction[int]:
 
 
 def _with_their_events(sink: str, gone: Rows) -> Transaction[int]:
-    """A run's log keeps its events; message events go, where nobody else has still to hear of
+    """A run's log keeps its events; message events are deleted once no other sink is waiting for
     them."""
     if gone and holds_messages(sink):
         yield from message_queues.drop_told({row[0] for row in gone})
@@ -305,7 +304,7 @@ def no_sink(sink: str) -> NotFound:
 
 
 class Forgotten(NamedTuple):
-    """What went with a sink: events that waited for it, and dead letters of it."""
+    """What was deleted with a sink: its waiting events and its dead letters."""
 
     waiting: int
     dead_letters: int

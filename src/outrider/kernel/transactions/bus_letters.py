@@ -1,4 +1,4 @@
-"""Dead letters of the event bus: those that a workspace has, and telling them once more."""
+"""Dead letters of the event bus: listing those of a workspace, and redriving them."""
 
 from collections.abc import Sequence
 from datetime import datetime

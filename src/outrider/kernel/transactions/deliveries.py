@@ -1,7 +1,7 @@
-"""Deliveries: the fold of each item's receipts, and how many of a run's items have which.
+"""Deliveries: what each item's receipts add up to, and the counts per run.
 
-The counts move with the fold, in the same transaction and by differences, so that nobody counts a
-run's items to know what became of them.
+The counts change in the same transaction, by differences, so that a run's items never have to be
+counted.
 """
 
 from collections import Counter
@@ -31,11 +31,11 @@ class ChangedDelivery(NamedTuple):
     state: DeliveryState
     previous_run_id: RunId | None
     previous_state: DeliveryState | None
-    """None where nothing was known of the item before."""
+    """None if nothing was known about the item before."""
 
 
 class MovedDeliveries(NamedTuple):
-    """So many items of a target whose deliveries have changed alike."""
+    """A number of a target's items whose deliveries changed in the same way."""
 
     scope: Scope
     submission_target: str
@@ -51,7 +51,7 @@ class MovedDeliveries(NamedTuple):
 
 
 class TargetTally(NamedTuple):
-    """What is added to a target's figures of an hour."""
+    """What is added to a target's hourly figures."""
 
     workspace_id: WorkspaceId
     submission_target: str
@@ -63,8 +63,8 @@ class TargetTally(NamedTuple):
 
 
 class TargetRates(NamedTuple):
-    """A target's figures over some hours. Some providers report only what went wrong, and a worker
-    that was killed has not said what it sent last: the larger of both counts as sent."""
+    """A target's figures over some hours. Some providers report only failures, and a killed worker
+    has not recorded what it sent last: the larger of the two numbers counts as sent."""
 
     scope: Scope
     submission_target: str
@@ -83,7 +83,7 @@ def fold(folded: Sequence[FoldedReceipt]) -> Transaction[list[ChangedDelivery]]:
     """Let each item's delivery be the strongest that is known; those that changed."""
     if not folded:
         return []
-    # One order of rows for everybody, so that two matchers cannot wait for each other.
+    # Always in the same order, so that two matchers cannot deadlock.
     ordered = sorted(folded, key=lambda each: each.outbox_id)
     rows = yield from ask(
         "fold_deliveries",
@@ -108,9 +108,8 @@ def fold(folded: Sequence[FoldedReceipt]) -> Transaction[list[ChangedDelivery]]:
 
 
 def sum_up(moved: Sequence[MovedDeliveries], now: datetime) -> Transaction[None]:
-    """Move the figures of targets and runs with them, in the same transaction. Everybody who
-    matches receipts of a run waits for these rows, so that it is the last that a transaction
-    does."""
+    """Update the figures of targets and runs in the same transaction. All matchers of a run's
+    receipts wait for these rows, so this is the last step of a transaction."""
     yield from tally(_tallies(moved, now))
     yield from _count(moved)
 
@@ -182,7 +181,7 @@ def rates(since: datetime, most: int) -> Transaction[list[TargetRates]]:
 
 
 def tally_sent(tallies: Sequence[TargetTally], forget_before: datetime | None) -> Transaction[None]:
-    """Add what was sent, and take away what is older than that, where a time is given."""
+    """Add what was sent, and delete figures older than the given time, if any."""
     yield from tally(tallies)
     if forget_before is not None:
         yield from forget_tallies(forget_before)
@@ -193,7 +192,7 @@ def forget_tallies(before: datetime) -> Transaction[None]:
 
 
 def of_items(outbox_ids: Sequence[OutboxId]) -> Transaction[dict[OutboxId, Delivery]]:
-    """What became of these items; of whom no receipt speaks is not among them."""
+    """The deliveries of these items; items without a receipt are left out."""
     wanted = [each for each in outbox_ids if is_uuid(each)]
     if not wanted:
         return {}

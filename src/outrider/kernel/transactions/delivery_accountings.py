@@ -15,7 +15,7 @@ from outrider.ports.store import Transaction
 
 
 def with_deliveries(known: Mapping[RunId, Accounting]) -> Transaction[dict[RunId, Accounting]]:
-    """Of launches: of what other phases do, there are no receipts."""
+    """Launches only: other phases have no receipts."""
     counts = yield from deliveries.of_runs(list(known))
     return {
         run_id: accounting.with_delivery(DeliveryCounts.of(counts.get(run_id, {}), accounting.sent))

@@ -1,7 +1,7 @@
 """Deploying a run of a phase: writes the run and its jobs as queued, and starts the phase.
 
 A launch's job is a range of positions: a million recipients at a batch size of 500 are two thousand
-rows per message. A retry takes up, job by job, what an earlier run left over.
+rows per message. A retry covers, job by job, what an earlier run left over.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -61,7 +61,7 @@ class JobPlan:
 
 @dataclass(frozen=True, slots=True)
 class RunStart:
-    """Which run of which phase begins, and by which trigger; `retry_of` names the run it continues.
+    """Which run of which phase starts, and by which trigger; `retry_of` names the run it continues.
 
     `held`: it is written, and waits. `not_before`: it is admitted, but its jobs are due later.
     """
@@ -159,8 +159,8 @@ def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list
     """Jobs over what the earlier run left, without what is in doubt now; and over what was in doubt
     at an earlier retry, and has since been found to have failed.
 
-    A retry without any jobs is possible for a stopped run that left nothing over, nor in doubt:
-    there is no other way for its phase to complete.
+    A retry without any jobs is possible after a stopped run that left nothing over or in doubt: its
+    phase could not complete otherwise.
     """
     run_start = deployment.run_start
     campaign_id, run_id = run_start.campaign_id, run_start.run_id

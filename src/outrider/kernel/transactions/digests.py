@@ -65,7 +65,7 @@ class ClosedDigest(NamedTuple):
 
 
 class EventDigest(NamedTuple):
-    """The digest that an event went into, and what became of it."""
+    """The digest that an event was added to, and its state."""
 
     domain_event_id: DomainEventId
     id: DigestId

@@ -38,7 +38,7 @@ class EventFields(NamedTuple):
 
 
 class StoredEvent(NamedTuple):
-    """An event as stored, and what became of it."""
+    """An event as stored, and what was decided about it."""
 
     id: DomainEventId
     event_id: str

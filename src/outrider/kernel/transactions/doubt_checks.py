@@ -1,4 +1,4 @@
-"""Looking into doubts: which are due, what is known of them, and when to look again."""
+"""Checking doubts: which are due, what is known about them, and when to check again."""
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
@@ -15,7 +15,7 @@ WORN_OUT = "worker_lost_repeatedly"
 
 
 class ClaimedDoubt(NamedTuple):
-    """A doubt that one resolver looks into, until its lease ends."""
+    """A doubt that one settler checks, until its lease ends."""
 
     id: OutboxId
     tenant_id: TenantId
@@ -48,7 +48,7 @@ class ClaimedDoubt(NamedTuple):
     is_exhausted: bool
     is_cancelled: bool
     has_ended: bool
-    """Its job has: no more calls are made for it."""
+    """Its job has ended: no more calls are made for it."""
     fence: int
     checks: int
     checked_at: datetime | None
@@ -75,7 +75,7 @@ class ClaimedDoubt(NamedTuple):
             self.created_at,
             self.doubted_at,
             self.checked_at,
-            # Each repeat ends a doubt, and begins another if it is as silent as the first.
+            # Each repeat ends a doubt, and starts another if it gets no answer either.
             max(self.checks, self.repeats),
             may_repeat and self.reason != WORN_OUT,
             is_same_request,
@@ -165,7 +165,7 @@ class Rival(NamedTuple):
     id: OutboxId
     address: str
     is_doubted: bool
-    """Else its call is under way, for all that is known."""
+    """Otherwise its call may still be in progress."""
 
 
 def rivals(

@@ -45,7 +45,7 @@ class ListedDoubt(NamedTuple):
     channel: str
     provider: str
     submission_target: str
-    """Where it was called: not its own target, if it took its fallback's."""
+    """The target it was called at: its own, or its fallback's."""
     reference: IdempotencyKey
     attempts: int
     repeats: int
@@ -80,7 +80,7 @@ class DoubtCounts:
 
     settles: Counter[Settles] = field(default_factory=Counter)
     unchecked: int = 0
-    """The resolver has not looked at them yet."""
+    """The settler has not checked them yet."""
     submission_targets: Counter[str] = field(default_factory=Counter)
     reasons: Counter[str] = field(default_factory=Counter)
     campaigns: Counter[CampaignId] = field(default_factory=Counter)

@@ -47,7 +47,7 @@ class Basis:
     held: Mapping[OutboxId, Held] | None = None
     """Given by a resolver: items it no longer holds are left alone."""
     messages: Mapping[OutboxId, str] = field(default_factory=dict)
-    """The provider's ids of what was found."""
+    """The provider's ids of the messages that were found."""
     next_attempts: Mapping[OutboxId, datetime] = field(default_factory=dict)
     """Of those that never arrived: when their contract lets them go as another attempt. The others
     repeat the attempt that was abandoned."""
@@ -80,7 +80,7 @@ class Doubt(NamedTuple):
     submitted_at: datetime
     campaign_id: str | None = None
     is_exhausted: bool = False
-    """Its contract allows no more attempts: it can be settled, and is not called again."""
+    """Its contract allows no more attempts: it can be settled, but is not called again."""
 
 
 def doubts_page(

@@ -31,7 +31,7 @@ class TargetFigures(NamedTuple):
 HELD, PAUSED, UNKNOWN = "held", "paused", "unknown"
 TARGET_STATES = (*(state.value for state in DoorState), HELD, PAUSED)
 DOUBT_LABELS = (*(each.value for each in Settles), UNKNOWN)
-"""`unknown`: nobody has looked into it yet."""
+"""`unknown`: no worker has checked it yet."""
 
 
 def target_figures(now: datetime, silent_before: datetime, most: int) -> Transaction[TargetFigures]:

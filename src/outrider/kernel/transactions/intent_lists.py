@@ -38,8 +38,8 @@ def intents_page(
     status: IntentStatus | None = None,
     submission_target: str | None = None,
 ) -> Transaction[tuple[list[IntentLine], str | None]]:
-    """The newest first, and behind which one the next page begins. Where only some are asked for,
-    `looked` of all are looked at: a page may then have fewer, and there may still be more."""
+    """Newest first, with the position after which the next page starts. With a filter, only
+    `looked` rows are examined: a page may then have fewer items although there are more."""
     if status is None and submission_target is None:
         looked = most
     rows = yield from ask(

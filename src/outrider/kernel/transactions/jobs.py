@@ -65,8 +65,8 @@ def release(job: Claim, run_at: datetime, now: datetime) -> Transaction[bool]:
 def give_back(
     job: Claim, begun: Sequence[OutboxId], run_at: datetime, now: datetime
 ) -> Transaction[bool]:
-    """Give the job back after a failure that was not its own. What it had opened, by a commit whose
-    answer was lost, and not begun to call was never called."""
+    """Give the job back after a failure that it did not cause. Attempts that it opened, in a commit
+    whose answer was lost, and did not start to call were never called."""
     known = {"job_id": job.id, "fence": job.fence, "now": now}
     if isinstance(job, ClaimedLane):
         yield from ask("take_back_unbegun_in_lane", {"id": begun}, **known)

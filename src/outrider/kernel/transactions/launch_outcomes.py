@@ -1,7 +1,7 @@
 """The final outcome of every message of a launch, over all its retries.
 
-A retry takes up what the previous run left over, so a message may be in several runs, and its last
-one counts. What earlier runs settled for good is added to the latest run's accounting.
+A retry covers what the previous run left over, so a message may be in several runs, and its last
+one counts. What earlier runs settled finally is added to the latest run's accounting.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,7 +17,7 @@ from outrider.limits.campaigns import RETRY_CHAIN_MAX_RUNS
 from outrider.ports.store import Transaction, ask
 
 TAKEN_UP_REASONS = frozenset({"cancelled", "job_dead"})
-"""Skip reasons of items that a retry takes up."""
+"""Skip reasons of items that a retry includes."""
 
 
 class EarlierRuns(NamedTuple):
@@ -72,7 +72,7 @@ def _left_failed(campaign_ids: Iterable[CampaignId]) -> Transaction[dict[Campaig
 def _settled(
     chain: Sequence[tuple[RunId, int]], before: Sequence[Accounting], left_failed: int
 ) -> Accounting:
-    """Whatever was not sent, in doubt or excluded as failed was taken up, or skipped for good."""
+    """Whatever was not sent, in doubt or excluded as failed was retried, or skipped finally."""
     intended = chain[-1][1] - chain[0][1]
     waiting = sum(each.waiting for each in before)
     in_doubt = sum(each.in_doubt for each in before)

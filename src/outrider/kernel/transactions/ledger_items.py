@@ -58,7 +58,7 @@ class Item(NamedTuple):
     """Set when single items are read, as is whether they are transactional."""
     transactional: bool = False
     delivery: Delivery = UNREPORTED
-    """What became of it, as far as receipts say."""
+    """Its delivery, as reported by receipts."""
 
     @property
     def engine_attempt(self) -> int:
@@ -145,7 +145,7 @@ def _complete(rows: Rows) -> Transaction[list[Item]]:
 
 
 def last_repeats(between: Sequence[OutboxId]) -> Transaction[dict[OutboxId, int]]:
-    """Of items between two attempts, whose rows say nothing of the last one any more."""
+    """For items between two attempts, whose rows no longer say anything about the last one."""
     if not between:
         return {}
     rows = yield from ask("last_repeats", {"id": between})

@@ -16,10 +16,12 @@ class LedgerLine(NamedTuple):
     status: str
     submission_target: str
     repeat_target: str | None
-    """Where it was called again after a silence, and the declared memory that allowed it."""
+    """Where it was called again after getting no answer, and the declared memory that allowed
+    it."""
     repeat_memory: str | None
     was_repeated_before: bool
-    """Called again after a silence by a version that did not record what allowed it yet."""
+    """Called again after getting no answer, by a version that did not record yet what allowed
+    it."""
     was_disproved: bool
 
 

@@ -1,7 +1,7 @@
-"""Message events: what receipts say of single messages, for all who listen, in one transaction.
+"""Message events: what receipts say about messages, queued for all listeners in one transaction.
 
-A window of reports goes in. Where nobody listens, nothing is written. What is written stands in the
-outbox of every sink, and of the callbacks of those intents that have one, with the same commit.
+If nobody listens, nothing is written. Otherwise the events are in the outbox of every sink, and of
+the callbacks of those intents that have one, with the same commit.
 """
 
 from collections.abc import Sequence

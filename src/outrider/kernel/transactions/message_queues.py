@@ -1,4 +1,4 @@
-"""Queues of the bus that hold message events: what waits in them, and what nobody waits for.
+"""Queues of the bus with message events: what is waiting in them, and what can be deleted.
 
 A message event is deleted with the last row that is about it, in an outbox or a dead letter.
 """
@@ -58,5 +58,5 @@ def lock(sequences: Collection[int]) -> Transaction[None]:
 
 
 def drop_told(sequences: Collection[int]) -> Transaction[None]:
-    """Of these events, those that nobody has still to hear of."""
+    """Those of these events that no queue is waiting to deliver."""
     yield from ask("drop_told_message_events", {"seq": sorted(sequences)})

@@ -42,13 +42,13 @@ def reason_to_pause(
 
 
 def worse_runs(most: int) -> Transaction[frozenset[tuple[Scope, RunId]]]:
-    """Runs under way of which anything bounced or was complained of."""
+    """Running runs with at least one bounce or complaint."""
     rows = yield from ask("runs_that_got_worse", most=most)
     return frozenset((Scope(tenant, workspace), RunId(run)) for tenant, workspace, run in rows)
 
 
 def _recorded_by(actor: str, scope: Scope, run_id: RunId, page_items: int) -> Transaction[str]:
-    """All of it: settled doubts alone may fill the first pages of a run's audit log."""
+    """Read completely: settled doubts alone may fill the first pages of a run's audit log."""
     details: list[str] = []
     after = FIRST
     while True:

@@ -97,7 +97,7 @@ def campaign_items(
     for campaign_id, run_id, scheduled_for, asset_id, name, target, script_version in rows:
         channel = Channel(name)
         kind = address_kind(channel)
-        # A post has no recipient: it is nobody's message.
+        # A post has no recipient, so it belongs to no person.
         if kind is AddressKind.NONE or (wanted is not None and kind is not wanted):
             continue
         keys += item_keys(

@@ -1,6 +1,5 @@
-"""One person's story: all traces collected with their times only, then one page read whole.
-
-What is looked at is limited; the story says whether a limit was reached.
+"""One person's history: all traces are collected with their times only, then one page of them is
+read in full. The search is limited; the result says whether a limit was reached.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -110,7 +109,7 @@ def story(
     others = _addresses(found.members)
     kind = found.kinds[0] if found.kinds else _likely(tried)
     if kind is PersonKind.RECIPIENT:
-        # A recipient id has no opt-outs or replies of its own: its addresses have.
+        # A recipient id itself has no opt-outs or replies; its addresses do.
         for address in others[:PERSON_ADDRESSES_MAX]:
             yield from _of_address(scope, address, found)
     for receipt in (yield from people.receipts_of(list(found.items))):

@@ -1,8 +1,8 @@
 """Plain receipts: most of what providers report, matched in one statement for a window of them.
 
-A plain receipt names a message by our own reference, and all that follows from it is the message's
-delivery: the message has ended, nobody is opted out by it and nobody waits to hear of it. Others
-that are met on the way are left to `receipt_matching`.
+A plain receipt names a message by our own reference and changes nothing but the message's delivery:
+the message has ended, nobody is opted out and no listener is waiting. All others are left to
+`receipt_matching`.
 """
 
 import json

@@ -1,4 +1,4 @@
-"""What previews and dry runs read: one reader, who passes the screens, and what was left over."""
+"""What previews and dry runs read: one recipient, who passes the screens, and the remainder."""
 
 from typing import NamedTuple
 

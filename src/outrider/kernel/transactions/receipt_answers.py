@@ -1,7 +1,5 @@
-"""Answers to people who wrote STOP or HELP: single messages, written with what they answer.
-
-They are in the same transaction as the opt-out that they confirm, so that each goes out once,
-whoever repeats, reorders or dies.
+"""Answers to people who wrote STOP or HELP: single messages. Each is written in the transaction of
+the opt-out that it confirms, so that it is sent once, whatever is repeated, reordered or killed.
 """
 
 from collections.abc import Callable, Mapping, Sequence

@@ -32,9 +32,9 @@ class Followed(NamedTuple):
     """What was done, and who may be answered."""
 
     opted: list[Addressed]
-    """The receipts that opted somebody in or out."""
+    """The receipts that opted a person in or out."""
     stopped: list[Addressed]
-    """Replies that have stopped what was not stopped before, one for each address."""
+    """Replies that caused a new opt-out, one for each address."""
     asked_for_help: list[Addressed]
 
 
@@ -62,8 +62,7 @@ def settle_doubts(
 def follow(
     scope: Scope, addressed: Sequence[Addressed], ids: IdSource, now: datetime
 ) -> Transaction[Followed]:
-    """Suppress and lift. What somebody wrote last counts, whichever of their messages came
-    first."""
+    """Suppress and lift. A person's latest message counts, in whatever order they arrived."""
     senders = sorted(
         {
             (each.receipt.submission_target, each.receipt.sender)

@@ -37,7 +37,7 @@ ChannelOf = Callable[[str], Channel | None]
 
 @dataclass(frozen=True, slots=True)
 class WindowOutcome:
-    """What came of a window of receipts."""
+    """The result of a window of receipts."""
 
     claimed: int = 0
     matched: int = 0
@@ -65,7 +65,7 @@ class MatchingScripts:
         self._receipt_limits = limits
 
     def window(self, most_others: int, sharers: Sharers = NOBODY) -> Transaction[WindowOutcome]:
-        """A window of the urgent ones that are due, and so many of the others."""
+        """A window of due urgent receipts, and a number of the others."""
         now = self._clock.now()
         claimed = yield from receipts.claim(self._receipt_limits.window_items, most_others, now)
         if not claimed:
@@ -141,7 +141,7 @@ class MatchingScripts:
         shared: Mapping[int, WaitingReceipt],
         sharers: Sharers,
     ) -> Transaction[dict[int, Match]]:
-        """By our own reference where it came back, else by the id that the provider gave it."""
+        """By our own reference if the provider returned it, otherwise by the provider's id."""
         found: dict[int, Match] = {}
         own = {place: each for place, each in enumerate(claimed) if place not in shared}
         references = {
@@ -172,8 +172,8 @@ class MatchingScripts:
     def _replies(
         self, left: Mapping[int, WaitingReceipt], shared: Set[int], sharers: Sharers
     ) -> Transaction[dict[int, list[WaitingReceipt]]]:
-        """A reply is its sender's word also where nobody knows which message it answers. Each comes
-        once for every workspace that it concerns."""
+        """A reply counts even if it is not known which message it answers. It is listed once for
+        every workspace it concerns."""
         said = {
             place: each
             for place, each in left.items()
@@ -219,7 +219,7 @@ class MatchingScripts:
     def _answers(
         self, asked: Sequence[tuple[Addressed, OptOutWord]], replies: Sequence[WaitingReceipt]
     ) -> list[tuple[Addressed, Answer]]:
-        """Each reply is answered once: by whoever wrote last, where it concerns several."""
+        """Each reply is answered once: by the workspace that wrote last, if it concerns several."""
         speakers: dict[str, Scope] = {}
         for receipt in replies:
             speakers.setdefault(receipt.id, receipt.scope)
@@ -233,7 +233,7 @@ class MatchingScripts:
     def _addressed(
         self, matched: Sequence[Match], replies: Sequence[WaitingReceipt]
     ) -> dict[Scope, list[Addressed]]:
-        """What may opt somebody in or out, by workspace."""
+        """Receipts that may opt a person in or out, by workspace."""
         by_scope: dict[Scope, list[Addressed]] = {}
         for receipt, item, _ in matched:
             address = item.address or receipt.sender
@@ -297,7 +297,7 @@ def _names_item(receipt: WaitingReceipt) -> bool:
 
 
 def _has_ended(item: MatchedItem) -> bool:
-    """While a call is out, nobody knows yet whether it counts as sent."""
+    """While a call is in progress, it is not known yet whether it counts as sent."""
     return item.status != ItemStatus.QUEUED.value
 
 

@@ -32,7 +32,7 @@ class Match(NamedTuple):
 
 
 def is_shared(receipt: WaitingReceipt, sharers: Sharers) -> bool:
-    """What came in at a workspace's own URL is of that workspace, whatever it says."""
+    """A receipt posted to a workspace's own URL belongs to that workspace, whatever it says."""
     return receipt.submission_target in sharers and receipt.scope == DEFAULT_SCOPE
 
 
@@ -122,7 +122,7 @@ def whose_replies(
 
 def hand_over(given: Iterable[WaitingReceipt]) -> Transaction[set[tuple[str, WorkspaceId]]]:
     """Give each workspace its receipts of shared targets. Returns those, by id and workspace, that
-    repeat what the workspace was told in another way, and that change nothing."""
+    only repeat what the workspace already knows."""
     places = {(each.id, each.scope) for each in given}
     of_others = sorted((id, scope) for id, scope in places if scope != DEFAULT_SCOPE)
     if not of_others:

@@ -1,4 +1,4 @@
-"""What receipts do to suppressions: each row has evidence of its own, and START lifts only STOP."""
+"""What receipts do to suppressions: each row has its own evidence, and START lifts only STOP."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -59,8 +59,8 @@ def suppress(
 def lock(
     scope: Scope, reported: Sequence[ReportedOptOut], lifted: Sequence[tuple[str, str]]
 ) -> Transaction[None]:
-    """What there is of these suppressions is locked in one order, because some of it is lifted
-    before the rest is written: two matchers would wait for each other."""
+    """Lock the existing suppressions in one order, because some are lifted before the rest are
+    written: otherwise two matchers could deadlock."""
     if not (reported and lifted):
         return
     places = {(each.channel, each.address) for each in reported} | set(lifted)
@@ -72,7 +72,7 @@ def lock(
 
 
 def lift_stopped(scope: Scope, addresses: Sequence[tuple[str, str]]) -> Transaction[int]:
-    """Let these (channel, address) be called again, where nothing but a STOP forbids it."""
+    """Allow these (channel, address) again, if nothing but a STOP blocks them."""
     if not addresses:
         return 0
     window = {

@@ -38,8 +38,8 @@ class TakenReceipt(NamedTuple):
 
     @property
     def is_urgent(self) -> bool:
-        """Somebody may be opted out by it, and is not to get another message meanwhile. In Postgres
-        `insert_receipts` says the same."""
+        """It may opt a person out, who should get no more messages meanwhile. In Postgres
+        `insert_receipts` has the same condition."""
         receipt = self.receipt
         return (
             self.keyword is not None
@@ -49,7 +49,7 @@ class TakenReceipt(NamedTuple):
 
 
 class WaitingReceipt(NamedTuple):
-    """One whose item is to be found; `effective_at` is when it happened, as far as is known."""
+    """A receipt to be matched; `effective_at` is when it happened, as far as is known."""
 
     id: str
     tenant_id: TenantId
@@ -96,7 +96,7 @@ class MatchedItem(NamedTuple):
     status: str
     in_doubt: bool
     is_heard: bool
-    """Somebody wants to hear of it: a sink, or its callback."""
+    """A sink or callback is waiting for it."""
 
     @classmethod
     def of(cls, row: Sequence[Any]) -> "MatchedItem":
@@ -105,8 +105,8 @@ class MatchedItem(NamedTuple):
 
 
 class StoredReceipt(NamedTuple):
-    """One as it is listed. `looks` and `look_at` are of one that matched nothing so far; without a
-    `look_at` nobody looks for its item any more."""
+    """A receipt as listed. `looks` and `look_at` are set while it is unmatched; without `look_at`,
+    matching has been given up."""
 
     id: str
     submission_target: str
@@ -204,14 +204,14 @@ def claim_one(scope: Scope, id: str) -> Transaction[WaitingReceipt | None]:
 
 
 def next_due() -> Transaction[datetime | None]:
-    """When the next one is to be looked for."""
+    """When the next one is due to be matched."""
     rows = yield from ask_alone("next_receipt_due")
     due_at: datetime | None = rows[0][0]
     return due_at
 
 
 def reference_of(receipt: WaitingReceipt) -> str | None:
-    """Our own reference, where that is what came back."""
+    """Our own reference, if the provider returned it."""
     written = receipt.reference.lower() if receipt.reference is not None else ""
     return written if _REFERENCE.match(written) else None
 
@@ -299,7 +299,7 @@ def page(
     only_matched: bool = False,
     only_unmatched: bool = False,
 ) -> Transaction[list[StoredReceipt]]:
-    """Of a workspace, or of one target of it: the newest first."""
+    """Those of a workspace, or of one of its targets, newest first."""
     given = {
         **scope._asdict(),
         "submission_target": submission_target,

@@ -123,7 +123,7 @@ def _opened(rows: Rows) -> set[OutboxId]:
 
 
 def _columns(drafts: Sequence[Draft]) -> Window:
-    """Rows without a status are to be called: nearly all of them."""
+    """Rows without a status will be called: nearly all of them."""
     if not drafts:
         return {}
     ids, recipients, addresses, subjects, _, keys, statuses, reasons, errors, *_ = zip(

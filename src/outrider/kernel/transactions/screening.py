@@ -1,6 +1,5 @@
-"""Screening: a workspace's policies, recent sends by address, and what is held back.
-
-Holding back first verifies that the job is ours, in the same transaction, as opening does.
+"""Screening: a workspace's policies, recent sends by address, and which items are delayed. As when
+opening attempts, the same transaction first verifies that the job is ours.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,4 +1,4 @@
-"""What somebody searches for: one text, and whatever it is the address, id or name of.
+"""Search: finds everything that has the given address, id or name.
 
 Every question is answered by an index, so the size of the ledger does not matter.
 """

@@ -191,7 +191,7 @@ def _step_event(
     error: Mapping[str, object] | None,
     again_at: datetime | None,
 ) -> EventDraft:
-    """The log event of a job that has ended: done, failed, or never begun because of a stop.
+    """The log event of a job that has ended: done, failed, or never started because of a stop.
 
     It carries everything that the job's row says about its end.
     """

@@ -16,7 +16,7 @@ from outrider.kernel.transactions.run_log import EventDraft
 from outrider.ports.store import Transaction, ask
 
 COUNTED = "refusedBesides"
-"""How many refused signals an event represents that have no event of their own."""
+"""How many refused signals without their own event this event stands for."""
 
 
 class SignalDecision(NamedTuple):

@@ -33,7 +33,7 @@ class PhaseSnapshot(NamedTuple):
     runs: int
     scheduled_for: datetime | None
     blockers: Sequence[Blocker] = ()
-    """Why the phase under way is not moving."""
+    """Why the phase in progress is not moving."""
 
     @property
     def is_under_way(self) -> bool:

@@ -83,7 +83,7 @@ def log_steering(
     triggers: tuple[str, ...],
     now: datetime,
 ) -> Transaction[None]:
-    """Who steered the run, and what the engine made of it."""
+    """Who steered the run, and what the engine did."""
     number = yield from next_signal(run_id)
     drafts = [decision(asked, number, actor)]
     drafts += [

@@ -206,7 +206,7 @@ def places(
 def _found(
     scope: Scope, contracts: Mapping[str, ContractSnapshot], wanted: Collection[Lane]
 ) -> Transaction[LaneTargets]:
-    """In one statement, because somebody waits for it."""
+    """One statement, because a client is waiting for it."""
     shas = [snapshot.sha256 for snapshot in contracts.values()]
     rows = yield from ask(
         "places",

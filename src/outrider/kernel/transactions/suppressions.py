@@ -1,6 +1,5 @@
-"""Suppressions: written in windows, and looked up for what is only shown and not sent.
-
-What is sent is screened by the statement that opens its attempt, and nowhere else.
+"""Suppressions: written in windows, and looked up for previews and lists. Messages are screened
+only by the statement that opens their attempt.
 """
 
 from collections.abc import Sequence

@@ -23,8 +23,8 @@ EVERYBODYS = ""
 """The workspace id of the door that all workspaces share."""
 
 DOOR_ALERTS = (AlertCode.TARGET_HELD, AlertCode.TARGET_DOWN, AlertCode.TARGET_THROTTLED)
-"""Held: it refuses us, and somebody has to change something. Down: it is unreachable or gives no
-usable answer. Throttled: it has been asking to retry later for a while."""
+"""Held: it refuses our set-up, and somebody has to change something. Down: it is unreachable or
+gives no usable answer. Throttled: it has been asking to retry later for a while."""
 
 Change = Callable[[Door], tuple[Door, Result]]
 
@@ -81,8 +81,8 @@ def _save(key: DoorKey, door: Door, now: datetime) -> Transaction[None]:
 
 
 class TargetState(NamedTuple):
-    """Everything that decides whether calls may begin: both doors, and whether the target is
-    paused. None: nothing has ever happened there."""
+    """Everything that decides whether calls may start: both doors, and whether the target is
+    paused. None: it has never been called."""
 
     shared: Door | None
     own: Door | None

@@ -18,7 +18,7 @@ class Sighting(NamedTuple):
     subject: str
     since: datetime
     message: str | None = None
-    """What is known of it beyond what the look says of all."""
+    """Details of this finding, beyond what all findings of the look have in common."""
     detail: Mapping[str, object] | None = None
     code: AlertCode | None = None
     """Which alert it is about, if the look's reading serves several."""
@@ -50,7 +50,7 @@ def due_before(before: datetime) -> Transaction[datetime | None]:
 
 
 def waiting_doubts(before: datetime, most: int) -> Transaction[list[Sighting]]:
-    """Workspaces with doubts that have not settled by themselves."""
+    """Workspaces with doubts that have not been settled automatically."""
     rows = yield from ask_alone("watch_doubts", before=before, most=most)
     return [
         Sighting(

@@ -11,7 +11,7 @@ from outrider.ports.store import Row, Transaction, ask, ask_alone
 
 
 class WorkerCard(NamedTuple):
-    """A process as it describes itself. `targets` and `mode`: what it limits itself to."""
+    """A process as it describes itself. `targets` and `mode`: what it is limited to."""
 
     id: WorkerId
     role: str

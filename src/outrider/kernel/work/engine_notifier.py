@@ -40,7 +40,7 @@ class EngineNotifier:
         self._notifying: set[asyncio.Task[None]] = set()
 
     async def released(self, tenant_id: TenantId, run_id: RunId) -> None:
-        """A run may begin."""
+        """A run may start."""
         await self._notify_soon(self._engine.start(Work(WorkKind.RUN, tenant_id, run_id)))
 
     async def steered(

@@ -1,4 +1,4 @@
-"""The job releaser: what becomes of a job that this worker could not finish.
+"""The job releaser: decides what happens to a job that this worker could not finish.
 
 It is given back without loss while the database is unavailable, fails and is tried again if its
 handler raised, and is given up after its last attempt. If not even that can be written, its lease

@@ -1,6 +1,6 @@
-"""The presence keeper: each process says every few seconds that it is there, and what it takes.
-
-A process that has not for a while is frozen, cut off or dead; one that ends says so.
+"""The presence keeper: each process reports every few seconds that it is alive, and which jobs it
+takes. A process that has not reported for a while is frozen, cut off or dead; one that ends says
+so.
 """
 
 from collections.abc import AsyncIterator
@@ -71,7 +71,7 @@ class PresenceKeeper:
         try:
             await self._store.write(workers.seen(card, self._clock.now()))
         except StoreUnavailable as error:
-            # Others see it as silent, which is what it is to them.
+            # Other processes see it as silent, which it is to them.
             log.warning("presence_not_written", error=error.message)
 
     async def _leave(self, worker_id: WorkerId) -> None:

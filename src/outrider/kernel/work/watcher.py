@@ -59,8 +59,8 @@ Find = Callable[[], Awaitable[Sequence[Sighting]]]
 @dataclass(frozen=True, slots=True)
 class Look:
     """`owner`: this process resolves only alerts about this subject. `raises`: the look raises
-    alerts rather than only reporting which of them still apply. `resolves`: it ends those that it
-    finds no more. `urgent`: it is part of every visit; the others wait for every fifth."""
+    alerts rather than only reporting which of them still apply. `resolves`: it closes alerts whose
+    cause is gone. `urgent`: it is part of every visit; the others run every fifth time."""
 
     code: AlertCode
     what: str
@@ -81,7 +81,7 @@ class Watcher:
         rate_limits: Mapping[str, RateLimits] | None = None,
         engine_away_since: Callable[[], Awaitable[datetime | None]] = answers,
     ) -> None:
-        """`rate_limits` are of the targets that have some of their own."""
+        """`rate_limits` are those of targets with their own settings."""
         self._store = foundation.store
         self._clock = foundation.clock
         self._ids = foundation.ids

@@ -19,7 +19,7 @@ from outrider.ports.legacy import LegacySender
 
 @dataclass
 class RouteRecord:
-    """One channel and audience: what was decided, and what is to be written for it."""
+    """One channel and audience: the decision, and what will be written for it."""
 
     place: RoutePlace
     decision: Decision
@@ -111,7 +111,7 @@ class EventPlan:
 
     @property
     def texts(self) -> int:
-        """How many are to be rendered."""
+        """How many messages have to be rendered."""
         return sum(order.texts for route in self.routes for order in route.orders)
 
     @property
