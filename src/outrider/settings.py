@@ -343,7 +343,7 @@ class Settings(BaseSettings):
     @model_validator(mode="before")
     @classmethod
     def _callbacks_follow_gateways(cls, given: Any) -> Any:
-        """Where an operator has said it of gateways, and nothing of callbacks."""
+        """If an operator has set it for gateways and not for callbacks."""
         if isinstance(given, dict) and "allow_private_gateways" in given:
             said = given["allow_private_gateways"]
             return {"allow_private_callbacks": said, **given}

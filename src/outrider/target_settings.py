@@ -56,8 +56,8 @@ AnswerText = Annotated[str, Field(min_length=1, max_length=ANSWER_MAX_CHARACTERS
 
 
 class OptOutAnswers(BaseModel):
-    """What people who reply STOP or HELP are answered: `[targets."T".answers]`. `true` is a default
-    text in the language of their word; without either, nobody is answered."""
+    """The answers to people who reply STOP or HELP: `[targets."T".answers]`. `true` is a default
+    text in the language of their word; without a setting, nobody is answered."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
@@ -68,7 +68,7 @@ class OptOutAnswers(BaseModel):
     language: str = ENGLISH
     """Of default texts, where the word itself does not show it."""
     provider_answers: bool | None = None
-    """Whether the provider answers by itself; without it, as its gateway family usually does."""
+    """Whether the provider answers itself; defaults to what is usual for its gateway family."""
 
     @field_validator("language")
     @classmethod

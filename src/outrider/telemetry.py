@@ -26,12 +26,13 @@ REPEATS_REMEMBERED = 1_000
 
 
 class StillSo:
-    """Drops a line that says again what was said within the last minute."""
+    """Drops a line that repeats one from the last minute."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._said: dict[tuple[str, object], tuple[float, float, int]] = {}
-        """By event and subject: when it began, when it was logged, and how often it came since."""
+        """By event and subject: when it started, when it was last logged, and how often it occurred
+        since."""
 
     def __call__(
         self, _logger: object, _method: str, fields: structlog.typing.EventDict

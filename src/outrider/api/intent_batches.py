@@ -29,11 +29,11 @@ _BATCH = msgspec.json.Decoder(_Batch)
 
 
 def payload_text(body: bytes | msgspec.Raw) -> str | None:
-    """The payload as it was spelt: it is its gateway's to read, and not ours to rewrite."""
+    """The payload exactly as written: its gateway interprets it, and we do not rewrite it."""
     try:
         return str(_GIVEN.decode(body).payload, "utf-8")
     except (msgspec.DecodeError, UnicodeDecodeError):
-        # JSON in another encoding than UTF-8 is read all the same, and goes on in ours.
+        # JSON in other encodings is accepted too, and forwarded as UTF-8.
         return None
 
 

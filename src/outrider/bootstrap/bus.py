@@ -27,7 +27,7 @@ class BusRoles(AccessRoles):
 
     @cached_property
     def sinks(self) -> dict[str, Sink]:
-        """Those that the settings name; InvalidInput where one cannot be made."""
+        """The sinks in the settings; InvalidInput if one cannot be created."""
         # 0.2 s with the HTTP library, where no gateway has loaded it already.
         from outrider.sinks.directory import make_sink
 

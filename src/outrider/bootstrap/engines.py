@@ -101,7 +101,7 @@ class EngineRoles(ReportRoles):
         await self.engine.check()
 
     async def register_with_engine(self) -> list[str]:
-        """What the engine's server has to know before any work: the names of what it was given."""
+        """Registers the engine's definitions with its server; returns their names."""
         return list(await self.engine.register())
 
     def wake_lanes(self) -> None:

@@ -29,7 +29,7 @@ class ReceiptRoles(ControlRoles):
         return TargetReaders(self.gateways, self.gateway_type_of)
 
     def gateway_type_of(self, submission_target: str) -> str | None:
-        """None of a target that is gone, and where there is no registry at all."""
+        """None for a target that no longer exists, and if there is no registry."""
         try:
             contract = self.registry_keeper.contracts().get(submission_target)
         except InvalidInput:

@@ -87,7 +87,7 @@ DELIVERY_COLOURS = {
 
 
 def delivery_terms(delivery: Mapping[str, int]) -> str:
-    """What receipts say of what was sent; what none of it has is left out."""
+    """What receipts say about sent messages; zeros are left out."""
     names = {
         "optedOut": texts.Console.OPTED_OUT,
         "failed": texts.Console.NOT_DELIVERED,
@@ -101,14 +101,15 @@ def delivery_terms(delivery: Mapping[str, int]) -> str:
 
 
 def print_deliveries(accounting: Mapping[str, Any]) -> None:
-    """A line where receipts have arrived. A server of an earlier release does not tell of them."""
+    """Printed only if receipts have arrived. A server of an earlier release does not report
+    them."""
     delivery = accounting.get("delivery")
     if delivery and accounting["sent"] > delivery["unknown"]:
         out.print(texts.Console.DELIVERIES.format(terms=delivery_terms(delivery)))
 
 
 def attempt_words(item: Mapping[str, Any]) -> str:
-    """The contract's attempt; and which call of it, where a lost worker's call was repeated."""
+    """The contract's attempt, and which call of it, if a lost worker's call was repeated."""
     attempt, call = item["attemptsMade"], item.get("engineAttempt", 1)
     return texts.Console.REPEATED.format(attempt=attempt, call=call) if call > 1 else f"{attempt}"
 

@@ -147,7 +147,7 @@ class _Message(Document):
         return version
 
     def message(self, purpose: Purpose) -> Message:
-        """What it does not say of its purpose, its campaign does."""
+        """Where a message does not state its purpose, the campaign's applies."""
         if self.topic is not None:
             purpose = purpose._replace(topic=self.topic)
         if self.transactional is not None:

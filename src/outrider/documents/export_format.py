@@ -46,7 +46,7 @@ class CsvShape:
 
 
 def encoding_of(path: Path) -> str:
-    """UTF-8 or UTF-16 where that is certain, else what Windows programs of the West write."""
+    """UTF-8 or UTF-16 if that is certain, otherwise the Western Windows code page."""
     with path.open("rb") as file:
         head = file.read(HEAD_BYTES)
         for mark, kind in _NOT_TEXT.items():

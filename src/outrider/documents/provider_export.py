@@ -1,7 +1,7 @@
 """A provider's export, row by row: CSV, JSON or NDJSON as its web pages and APIs produce them.
 
-A line that cannot be read is counted and named, and the others are read all the same; nothing is
-ever decided by a line that was not understood.
+Lines that cannot be read are counted and named, and the others are still read; a line that was not
+understood decides nothing.
 """
 
 import csv
@@ -51,7 +51,7 @@ Record = tuple[int, Cells]
 
 @dataclass(slots=True)
 class ExportSummary:
-    """What was understood of an export. It is filled while its rows are read."""
+    """How an export was understood; filled in while its rows are read."""
 
     format: ExportFormat
     encoding: str
@@ -86,7 +86,7 @@ class ExportSummary:
 def open_export(
     path: Path, mapping: Mapping[ExportField, str] | None = None
 ) -> tuple[ExportSummary, Iterator[ExportRow]]:
-    """The mapping that is given, or guessed; InvalidInput if a column of it is not there."""
+    """The given mapping, or a guess; InvalidInput if one of its columns does not exist."""
     size = path.stat().st_size
     if size > EXPORT_MAX_BYTES:
         raise InvalidInput(

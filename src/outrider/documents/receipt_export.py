@@ -98,7 +98,7 @@ def _csv(text: str, problems: Problems) -> Iterator[tuple[int, Any]]:
 
 
 def _typed(cells: Mapping[str, str]) -> dict[str, object]:
-    """What is empty in a CSV file is not there."""
+    """An empty cell of a CSV file means that there is no value."""
     line: dict[str, object] = {name: cell for name, cell in cells.items() if cell != ""}
     permanent = cells.get("permanent", "").strip().lower()
     if permanent in _TRUE | _FALSE:

@@ -61,7 +61,8 @@ NO_RETRIES = StepRetries()
 
 @dataclass(frozen=True, slots=True)
 class PauseOn:
-    """Shares of what was sent; a launch of which more bounced, or was complained of, is paused."""
+    """Shares of the sent messages; a launch with a higher rate of bounces or complaints is
+    paused."""
 
     bounce_rate: float | None = None
     complaint_rate: float | None = None

@@ -33,7 +33,7 @@ class DeliveryCounts:
         return sum(self.named().values())
 
     def named(self) -> dict[str, int]:
-        """Those of which a receipt speaks, by what it says, in words."""
+        """The messages with a receipt, by what it says, in words."""
         return {
             "delivered": self.delivered,
             "read": self.read,

@@ -1,7 +1,6 @@
-"""The evidence by which a doubt settles: what each provider can say about a call, and until when.
-
-A family declares what its provider documents, a target may add to it, and `next_step` decides from
-both how a doubt settles next, and when to look. Nothing here asks anybody anything.
+"""The evidence that can settle a doubt: what each provider can say about a call, and until when. A
+family declares what its provider documents, a target may add to it, and `next_step` decides from
+both what to try next, and when. Nothing here makes a request.
 """
 
 from dataclasses import dataclass
@@ -35,7 +34,7 @@ class EvidenceKind(StrEnum):
     RECORD = "record"
     """A complete record of what the provider received: its export, or its log."""
     PERSON = "person"
-    """Somebody's own statement."""
+    """A person's statement."""
 
 
 class Match(StrEnum):
@@ -62,7 +61,8 @@ class LookedUp(NamedTuple):
 
     finding: Finding
     provider_message_ids: tuple[str, ...] = ()
-    """Of what was found. By content there may be several, and some of them another item's."""
+    """Ids of the messages that were found. By content there may be several, and some may belong to
+    other items."""
     detail: str = ""
     """What was found, or why it is not known."""
     unclear_ids: tuple[str, ...] = ()
@@ -113,9 +113,9 @@ class Evidence:
     needs_same_request: bool = False
     """A repeat under a key is refused unless it is the same to the byte."""
     collapses: str | None = None
-    """How a repeat replaces the first message on the device; it is a second call all the same."""
+    """How a repeat replaces the first message on the device; it is still a second call."""
     declared_look_up: bool = False
-    """A target may name a look-up of its own, because any server may speak this protocol."""
+    """A target may name its own look-up, because any server may speak this protocol."""
 
 
 NO_EVIDENCE: Final = Evidence()
@@ -139,11 +139,11 @@ class CheckSchedule:
     factor: float
     cap_seconds: float
     eager_checks: int = 1_000_000
-    """After so many, somebody may have to see to it: it is asked at the late rate only."""
+    """After this many checks, only the late rate is used: a person may have to act."""
     late_seconds: float = 0.0
 
     def wait_seconds(self, checks: int) -> float:
-        """Before the next check, after so many."""
+        """The delay before the next check, after that many."""
         if checks >= self.eager_checks:
             return self.late_seconds
         # The exponent is bounded: a float overflows at about a thousand doublings.

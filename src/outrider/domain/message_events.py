@@ -1,7 +1,6 @@
-"""Message events: what became of single messages, whichever door they came through.
-
-A receipt makes one for whoever listens to the bus and for the callback of its intent; an intent's
-own outcome is sent to its callback only. A consumer knows a repeat by the CloudEvent's `id`.
+"""Message events: what happened to single messages, whichever door they came through. A receipt
+creates one for the sinks of the bus and for the callback of its intent; an intent's own outcome is
+sent to its callback only. A consumer recognises a repeat by the CloudEvent's `id`.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""What somebody who wrote STOP or HELP is answered, in the language of the word they used.
+"""The answers to people who write STOP or HELP, in the language of the word they used.
 
 One confirmation of a STOP is allowed and expected (47 CFR 64.1200(a)(12): it must confirm and
 nothing else), and carriers ask for an answer to HELP that names the sender (CTIA Messaging
@@ -87,8 +87,8 @@ _ANSWERS: Final = {OptOutWord.STOP: STOP_ANSWERS, OptOutWord.HELP: HELP_ANSWERS}
 
 
 def default_answer(word: OptOutWord, written: str, language: str) -> str:
-    """To somebody who wrote that, of STOP or HELP. English words are used everywhere, so that they
-    are answered in the target's `language`, as is a word of several languages."""
+    """The answer to this STOP or HELP word. English words are used everywhere, so they are answered
+    in the target's `language`, as are words of several languages."""
     return _ANSWERS[word][language_of(word, written) or language]
 
 

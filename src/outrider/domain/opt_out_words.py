@@ -1,7 +1,7 @@
 """STOP, START and HELP: what a recipient's whole answer means, in the languages people use.
 
 Only a message that is nothing but such a word counts, however it is written: "Stop!", "STOP." and
-"arrêt" do, "please don't stop" does not. Somebody who says more than a word is read by people.
+"arrêt" do, "please don't stop" does not. Longer replies are left to people.
 
 English: 47 CFR 64.1200(a)(10), the words which the FCC names (stop, quit, end, revoke, opt out,
 cancel, unsubscribe), and what US carriers ask for besides (CTIA Messaging Principles, 5.1.3:

@@ -18,7 +18,7 @@ class Accounting:
     failed: int = 0
     skipped: int = 0
     delivery: DeliveryCounts | None = None
-    """What receipts say of what was sent, where somebody asked for it and there can be any."""
+    """What receipts say about sent messages, if requested and applicable."""
 
     @property
     def accounted(self) -> int:

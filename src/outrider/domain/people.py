@@ -1,4 +1,4 @@
-"""One person as somebody asks about them: by an address of any kind, or by a recipient id.
+"""One person, as queried: by an address of any kind, or by a recipient id.
 
 The text may be more than one of them (an e-mail address used as recipient id), so all are tried.
 """

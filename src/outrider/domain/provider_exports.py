@@ -1,7 +1,7 @@
 """A provider's own export of what it received: which column says what, and what a status means.
 
-The question that it answers of a message in doubt is whether the provider took it. What became of
-the message afterwards, a bounce for example, is a matter of receipts.
+For a message in doubt, it answers whether the provider accepted it. What happened to the message
+later, a bounce for example, is reported by receipts.
 """
 
 import re
@@ -114,7 +114,7 @@ def plain(name: str) -> str:
 
 
 def guessed(columns: Sequence[str], samples: Sequence[Mapping[str, str]]) -> ColumnMapping:
-    """By what the columns hold where that is unmistakable, else by their names."""
+    """By the contents of the columns if they are unmistakable, otherwise by their names."""
     found: dict[ExportField, str] = {}
     referring = [
         column for column in columns if any(reference_in(row.get(column, "")) for row in samples)

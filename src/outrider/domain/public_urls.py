@@ -51,7 +51,7 @@ def server_url(text: str) -> str:
 
 
 def is_private_way(url: str) -> bool:
-    """Whether nobody between here and there can read what is sent."""
+    """Whether the connection is encrypted or stays on this machine."""
     parts = urlsplit(url)
     return parts.scheme == "https" or _is_loopback(parts.hostname or "")
 

@@ -55,7 +55,7 @@ class Receipt:
     """The sender, if it is a reply."""
     text: str | None = None
     occurred_at: datetime | None = None
-    """By the provider's clock; None where it does not say."""
+    """By the provider's clock; None if it does not say."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def rank(event: ReceiptEvent, *, permanent: bool) -> int:
 
 
 def state_of(event: ReceiptEvent) -> DeliveryState | None:
-    """The delivery that a receipt speaks of, where it speaks of a message."""
+    """The delivery that a receipt reports, if it is about a message."""
     return _STATES.get(event)
 
 

@@ -102,7 +102,7 @@ class GatewayType:
     body_field: str = "body"
     """The field of a payload that carries the text."""
     answers_opt_outs: bool = False
-    """Its provider answers STOP and HELP by itself, unless its customer has turned that off."""
+    """Its provider answers STOP and HELP itself, unless its customer has turned that off."""
 
     @property
     def looks_up(self) -> bool:

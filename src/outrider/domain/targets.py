@@ -93,8 +93,8 @@ class Admission:
 class Report:
     """How calls ended that were admitted in one epoch of the door.
 
-    `answered` by the provider, whatever it said; `failures` to get an answer; `throttled` to come
-    back later; `held`: it refused us, or our set-up, rather than a message. `unused`: a probe that
+    `answered` by the provider, whatever it said; `failures` to get an answer; `throttled`: asked to
+    retry later; `held`: it refused us, or our set-up, rather than a message. `unused`: a probe that
     never began. `in_flight` is how many calls were in progress; 0 says nothing about the door's
     slots.
     """

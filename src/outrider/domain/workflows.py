@@ -128,7 +128,7 @@ class WorkflowStep:
     recipients: RecipientConfig = RecipientConfig()
     digest_seconds: int | None = None
     topic: str | None = None
-    """What its messages are about, where that is not what its rule says."""
+    """The topic of its messages, if it differs from that of its rule."""
 
     def purpose_in(self, rule: Purpose) -> Purpose:
         return rule if self.topic is None else rule._replace(topic=self.topic)

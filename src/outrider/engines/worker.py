@@ -95,6 +95,7 @@ class EngineWorker:
 
 @cache
 def _collect_less() -> None:
-    """Once per process: objects loaded by now live for good. Scanning them for garbage takes some
-    fifty milliseconds every other second, in which nothing else happens in this process."""
+    """Once per process: objects loaded by now live as long as the process. Scanning them for
+    garbage takes some fifty milliseconds every other second, in which nothing else happens in this
+    process."""
     gc.freeze()

@@ -1,6 +1,6 @@
-"""Asking a provider what it received: what the families' look-ups have in common.
+"""The common part of the families' look-ups, which ask a provider what it received.
 
-A provider that does not answer, or answers with something else, has said nothing: unknown.
+If a provider does not answer, or answers with something else, the result is unknown.
 """
 
 import hashlib

@@ -63,9 +63,9 @@ class Returned:
     """What the returned message itself says, which anyone could have written."""
 
     def proved(self, reference: str) -> list[Receipt]:
-        """If a token of ours says which message it is about. Who complains is whom our message went
-        to, which its item says; who answers may be somebody to whom it was forwarded. One mail may
-        have come to the addresses of several messages, and is a receipt of each."""
+        """Only if one of our tokens says which message it is about. A complaint comes from our
+        message's recipient, whom its item names; a reply may come from somebody it was forwarded
+        to. One mail may be addressed to several messages, and is then a receipt for each."""
         return [
             replace(
                 receipt,
@@ -83,8 +83,8 @@ class Returned:
 
 
 def read_mail(raw: bytes) -> Returned:
-    """Never raises: what is not a report has no receipts. A mail that made it raise would be tried
-    again for days, and in a Maildir keep all others waiting."""
+    """Never raises: mail that is not a report has no receipts. A mail that raised would be retried
+    for days, and block a whole Maildir."""
     try:
         return _read(raw)
     except RecursionError:

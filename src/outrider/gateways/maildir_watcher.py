@@ -1,4 +1,4 @@
-"""Bounces from a Maildir: what a mail server delivered to a folder is read, and marked as seen.
+"""Bounces from a Maildir: reads what a mail server delivered to a folder, and marks it as seen.
 
 A mail is moved from `new` to `cur` when its receipt is durable, and stays where it is when that
 fails. Its address is read from the headers its mail server wrote (X-Original-To, Delivered-To).

@@ -1,7 +1,5 @@
-"""What the simulator says of the messages it received: the providers' own lists, and a record by
-reference for protocols that have none.
-
-What is listed may be late, as a provider's may: `lookUpDelayMs` says by how much.
+"""What the simulator says about the messages it received: the providers' own lists, and a record by
+reference for protocols that have none. Lists may lag, as a provider's may, by `lookUpDelayMs`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +34,7 @@ class Kept:
 def kept(
     protocol: str, reference: str, message_id: str, to: str, at: datetime, body: bytes
 ) -> Kept:
-    """Reads what its provider would show of it later."""
+    """Reads what its provider would show about it later."""
     match protocol:
         case "twilio_sms" | "twilio_voice":
             form = _form(body)
@@ -65,7 +63,8 @@ def _form(body: bytes) -> dict[str, str]:
 
 
 def listed(path: str, query: Query, messages: Sequence[Kept]) -> object | None:
-    """The provider's answer to a question about what it received; None: it is none."""
+    """The provider's answer to a question about what it received; None: this is not such a
+    question."""
     newest = sorted(messages, key=lambda each: each.at, reverse=True)
     match path.strip("/").split("/"):
         case ["2010-04-01", "Accounts", _, "Messages.json"] if "To" in query:

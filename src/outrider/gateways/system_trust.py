@@ -1,4 +1,4 @@
-"""The system's certificate authorities: who may vouch for a provider that names no CA of its own.
+"""The system's certificate authorities, for providers without their own CA.
 
 Reading them takes some twenty milliseconds, so all gateways of a process share what was read, until
 the files change.

@@ -11,7 +11,7 @@ NATS_STREAM_KEPT_SECONDS = 7 * 86_400
 NATS_DUPLICATES_SECONDS = 7_200
 REDIS_STREAM_ENTRIES = 1_000_000
 MESSAGE_WORDS_MAX_CHARACTERS = 4_096
-"""Of a provider's reason, or of a reply: as much of it as a message event carries."""
+"""How much of a provider's reason, or of a reply, a message event carries."""
 CALLBACK_CONCURRENCY = 16
 CALLBACKS_AT_ONE_ADDRESS = 4
 """Calls of one address side by side; the others are for others, should it be slow."""

@@ -31,11 +31,11 @@ CONDUCTOR_TASK_RETRIES = 1_000
 CONDUCTOR_TASK_FAILURES = 3
 """How often a task may be given back unread before its execution is restarted."""
 CONDUCTOR_EXECUTIONS_MOST = 8
-"""Executions of one run at once: all but the first take what is due while others wait for slow
-jobs."""
+"""Concurrent executions of one run: all but the first take due jobs while others wait for slow
+ones."""
 CONDUCTOR_BESIDE_SECONDS = 1.0
 CONDUCTOR_POLLER_SECONDS = 60.0
-"""A domain that nobody has polled for that long has no worker any more."""
+"""A domain that was not polled for this long has no worker any more."""
 CONDUCTOR_STILL_SECONDS = 5.0
 """An execution in which nothing can move for that long is asked to go on; after ten times as long
 it is restarted."""

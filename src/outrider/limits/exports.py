@@ -7,7 +7,7 @@ EXPORT_ROWS_MAX = 1_000_000
 EXPORT_COLUMNS_MAX = 200
 EXPORT_LINE_MAX_CHARACTERS = 256 * 1024
 EXPORT_CELL_MAX_CHARACTERS = 4_096
-"""What is longer is no reference, ID, address, time or status."""
+"""Anything longer is not a reference, ID, address, time or status."""
 EXPORT_SAMPLE_ROWS = 50
 """Rows by which format, header and columns are recognised."""
 EXPORT_ROWS_SHOWN = 5

@@ -9,7 +9,7 @@ LOOK_UP_PAGE_ITEMS = 20
 """As many as fit into one answer, each with the longest text."""
 LOOK_UP_SECONDS = 10.0
 LOOK_UP_FAILURES_MAX = 3
-"""After so many unanswered questions in a row, no more are asked for now."""
+"""After this many unanswered questions in a row, no more are asked for now."""
 LOOK_UP_DELAY_SECONDS = 60.0
 """Of a target's own look-up, unless it says otherwise: how far behind its records may be."""
 LOOK_UP_RETENTION_SECONDS = 7 * 86_400.0

@@ -79,7 +79,7 @@ class Limits:
     doubt_factor: float = 2.0
     doubt_cap_seconds: float = 30.0
     doubt_eager_checks: int = 120
-    """An hour of these; then somebody has to see to it, and it is asked at the late rate only."""
+    """About an hour of checks; after that a person has to act, and only the late rate is used."""
     doubt_late_seconds: float = 900.0
     doubt_window_items: int = 100
     doubt_lease_seconds: float = 120.0
@@ -130,13 +130,13 @@ class Limits:
     snapshot_steps: int = 100_000
     worker_beat_seconds: float = 2.0
     worker_silent_seconds: float = 7.0
-    """A process that has not written its row for so long is frozen, cut off or dead."""
+    """A process that has not written its row for this long is frozen, cut off or dead."""
     worker_forget_seconds: float = 3_600.0
     workers_judged: int = 1_000
     workers_held: int = 10_000
     watcher_seconds: float = 3.0
     watcher_whole_visits: int = 5
-    """Every so many visits, the watcher also looks for what may be found some seconds later."""
+    """On every visit of this multiple, the watcher also looks for less urgent problems."""
     watcher_look_seconds: float = 10.0
     watcher_repeat_seconds: float = 30.0
     watcher_stall_seconds: float = 120.0

@@ -1,4 +1,4 @@
-"""How much is looked at to tell one person's story, or to find what somebody searches for."""
+"""How much is read for one person's history, or for a search."""
 
 PERSON_CAMPAIGNS_MAX = 1_000
 """The newest audiences that a person is a member of."""

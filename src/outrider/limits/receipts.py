@@ -37,24 +37,24 @@ class ReceiptLimits:
     """Callbacks of one moment that share a commit."""
     commits_at_once: int = 2
     shared_company: int = 16
-    """So many callbacks are to be waiting before another commit begins beside the first: it is
+    """How many callbacks must be waiting before a second commit starts beside the first: it is
     prepared while that one is written."""
     window_items: int = 1_000
     """Receipts that are matched in one transaction."""
     windows_at_once: int = 2
     """While nothing is sent: one waits for the disk while another is matched."""
     look_again_seconds: tuple[float, ...] = (0.5, 2.0, 10.0, 60.0, 300.0, 600.0)
-    """After each look in vain; after the last of them a receipt is only listed. Its item's row was
-    there before the call, so that what is missing for long is nobody's here."""
+    """Delays after each failed match; after the last, a receipt is only listed. Its item's row
+    existed before the call, so a receipt that stays unmatched for long belongs to nobody here."""
     poll_seconds: float = 2.0
     retry_look_seconds: float = 0.5
     """Where receipts are due and another matcher has them."""
     beside_sending_share: float = 0.1
-    """Of its process's time the matcher takes no more while messages are sent there, however many
-    receipts are behind."""
+    """The largest share of its process's time that the matcher takes while messages are being sent
+    there, however many receipts are waiting."""
     sought_max: int = 10_000
-    """Of a target: receipts that were looked for in vain and are looked for again. While there are
-    so many, no more are taken."""
+    """Unmatched receipts of a target that are still being matched again. While it has this many, no
+    more are accepted."""
     sought_trust_seconds: float = 1.0
     sharers_trust_seconds: float = 5.0
     """How old the knowledge may be of who shares a target: workspaces come, and do not go."""

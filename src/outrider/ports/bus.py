@@ -30,7 +30,7 @@ class BusEvent:
 
 class Verdict(StrEnum):
     """`held`: not tried, because an earlier event of its run failed. `gone`: do not retry.
-    `address_gone`: the sink goes on, the event's own address does not. `away`: the sink cannot be
+    `address_gone`: the sink continues, but not the event's own address. `away`: the sink cannot be
     reached, and its events wait for it however long that takes."""
 
     DELIVERED = "delivered"

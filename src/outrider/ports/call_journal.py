@@ -1,4 +1,4 @@
-"""The call journal port: which calls a worker has begun, readable after the worker's death.
+"""The call journal port: which calls a worker has started, readable after the worker's death.
 
 It only has to outlive its process: after a reboot it is worthless, and then every open call is in
 doubt.
@@ -25,7 +25,7 @@ class CallJournal(Protocol):
         ...
 
     def begun(self) -> Sequence[OutboxId] | None:
-        """The calls that have begun and not ended; None if that cannot be known."""
+        """The calls that have started and not ended; None if that cannot be known."""
         ...
 
     def close(self) -> None:
@@ -35,7 +35,7 @@ class CallJournal(Protocol):
 
 class CallJournals(Protocol):
     def begun_by(self, worker_id: str) -> Sequence[OutboxId] | None:
-        """The calls that a dead worker had begun and not ended; None if that cannot be known."""
+        """The calls that a dead worker had started and not ended; None if that cannot be known."""
         ...
 
     def forget(self, worker_id: str) -> None: ...

@@ -169,7 +169,7 @@ class GatewayDirectory(Protocol):
         gateway_url: str,
         workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME,
     ) -> TargetEvidence:
-        """By what a doubt about a call there can settle, as the target is set up."""
+        """What can settle a doubt about a call there, with the target's current settings."""
         ...
 
     def recipes(self) -> list[tuple[str, str, str, str]]:

@@ -76,7 +76,7 @@ class ResultLine(NamedTuple):
     provider_message_id: str | None
     updated_at: str
     delivery: str = "none"
-    """What became of it, as far as receipts say."""
+    """Its delivery, as reported by receipts."""
     delivery_reason: str = ""
 
 

@@ -16,5 +16,5 @@ PresenceOf = Callable[[str], Presence]
 
 
 def unseen(_worker_id: str) -> Presence:
-    """Sees nothing of any other process."""
+    """Cannot see any other process."""
     return Presence.UNKNOWN

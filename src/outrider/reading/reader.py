@@ -68,7 +68,7 @@ class DocumentReader:
     async def provider_export(
         self, scope: Scope, path: Path, mapping: Mapping[ExportField, str] | None
     ) -> AsyncIterator[tuple[ExportSummary, Iterable[Sequence[ExportRow]]]]:
-        """What was understood of it, and its rows in windows, for the duration of the block."""
+        """How it was understood, and its rows in windows, for the duration of the block."""
         with tempfile.TemporaryDirectory(prefix="outrider-reading-") as folder:
             found = Path(folder) / "rows"
             size = await asyncio.to_thread(_size, path)

@@ -1,7 +1,7 @@
-"""Callbacks: one signed POST an event, to the address that its intent was submitted with.
-
-All addresses share a few calls, and one address has only some of them. Once a call of an address
-has failed nothing more is begun there in this window: a dead address costs others one time-out.
+"""Callbacks: one signed POST per event, to the address that its intent was submitted with. All
+addresses share a limited number of calls, and each address may use only some of them. After a
+failed call, an address is not called again in this window, so a dead address costs the others one
+timeout.
 """
 
 import asyncio

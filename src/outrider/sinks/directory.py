@@ -15,7 +15,7 @@ from outrider.sinks.webhook import WebhookSink
 def make_sink(
     name: str, settings: SinkSettings, secrets: SecretStore, clock: Clock, *, allow_private: bool
 ) -> Sink:
-    """Connects to nothing yet; InvalidInput where a library or a secret is missing."""
+    """Does not connect yet; InvalidInput if a library or a secret is missing."""
     kind = sink_url(settings.url).kind
     match kind:
         case SinkKind.WEBHOOK:

@@ -11,7 +11,8 @@ Publish = Callable[[BusEvent], Awaitable[Delivery]]
 async def publish_in_order(
     window: Sequence[BusEvent], publish: Publish, concurrency: int
 ) -> list[Delivery]:
-    """After a failure the rest of that run is held; after `gone`, whatever was not begun."""
+    """After a failure the rest of that run is held; after `gone`, everything that was not
+    started."""
     verdicts = [HELD] * len(window)
     runs: dict[str, list[int]] = {}
     for index, event in enumerate(window):

@@ -1,7 +1,7 @@
 """The NATS sink: each event to JetStream under its id, and delivered once the stream has it.
 
-JetStream itself drops what it has had under the same id before. A broken connection is thrown away
-and the next window makes another: nothing is buffered that might arrive late and out of order.
+JetStream itself drops what it has had under the same id before. A broken connection is discarded,
+and the next window opens another: nothing is buffered that could arrive late and out of order.
 """
 
 import asyncio
@@ -67,7 +67,7 @@ class NatsSink:
                     )
                 )
             except NoStreamResponseError as error:
-                # It was there before: somebody has deleted it, or its server is only starting.
+                # It existed before: somebody has deleted it, or its server is still starting.
                 self._stream_is_there = False
                 return self._failed("no_stream", error)
             except APIError as error:
@@ -136,7 +136,7 @@ class NatsSink:
             answer.cancel()
 
     async def _make_stream(self, jetstream: "JetStreamContext") -> None:
-        """A stream that is there is left as it is: its keeping is its owner's business."""
+        """An existing stream is not changed: its retention is up to its owner."""
         from nats.js.api import StreamConfig
         from nats.js.errors import NotFoundError
 

@@ -1,6 +1,5 @@
-"""The Redis sink: a window is one transaction of XADDs, so all of it is there or nothing.
-
-Redis knows no ids of ours: a consumer drops repeats by the entry's field `id`.
+"""The Redis sink: a window is one transaction of XADDs, so it is written completely or not at all.
+Redis does not know our ids: a consumer drops repeats by the entry's field `id`.
 """
 
 from collections.abc import Sequence
@@ -83,7 +82,7 @@ def _connect(url: SinkUrl, settings: SinkSettings, secrets: SecretStore) -> "Red
             password=password,
             socket_timeout=settings.timeout_seconds,
             socket_connect_timeout=settings.timeout_seconds,
-            # Not once more by itself: the relay tries again, and counts it.
+            # No retries in the library: the relay tries again, and counts it.
             retry=Retry(NoBackoff(), 0),
         )
     except ValueError as error:

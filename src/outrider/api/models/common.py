@@ -35,7 +35,7 @@ class Success(Answer):
 
 
 class DeliveryCountsAnswer(Answer):
-    """What became of the messages that were sent, as far as receipts say; it adds up to `sent`."""
+    """What receipts say about the messages that were sent; adds up to `sent`."""
 
     delivered: int
     bounced: int

@@ -100,7 +100,7 @@ class ExportMatchAnswer(Answer):
 
 
 class ExportCounts(Answer):
-    """Doubts of the target, by what becomes of them."""
+    """Doubts of the target, by their result."""
 
     doubts: int
     sent: int

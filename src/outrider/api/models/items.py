@@ -1,4 +1,4 @@
-"""Ledger items on the wire, with their attempts and what became of them."""
+"""Ledger items on the wire, with their attempts and delivery."""
 
 from datetime import datetime
 from typing import Any
@@ -25,7 +25,7 @@ ENGINE_ATTEMPT: Any = Field(
 
 
 class DeliveryAnswer(Answer):
-    """What became of a message that was sent, as far as its provider's receipts say."""
+    """What its provider's receipts say about a message that was sent."""
 
     state: DeliveryState
     permanent: bool = Field(description="Of a bounce or failure: trying again is pointless.")

@@ -186,7 +186,7 @@ class RepeatsAnswer(Answer):
 
 
 class ReportedByReceipts(Answer):
-    """What providers report of what was sent; it is never part of `holds`."""
+    """What providers report about sent messages; it is never part of `holds`."""
 
     sent: int
     reported: int = Field(description="How many of them have a receipt.")

@@ -1,7 +1,6 @@
-"""The fourth door: providers' callbacks, which their own signature lets in, and lists of receipts.
-
-A callback is verified, made durable and answered; only then does anybody look for its messages. No
-API key is asked for, and nothing is believed that was not verified.
+"""The fourth door: providers' callbacks, authenticated by their own signature, and lists of
+receipts. A callback is verified, stored durably and answered; matching it to messages happens
+later. It needs no API key, and nothing is trusted that was not verified.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """The workflow and its tasks, as they are registered with Conductor.
 
-An execution looks into the queue and does one window of jobs, or waits until the next is due; then
-it starts its successor. So an execution stays as small as its window, however long the run is.
+An execution looks at the queue and does one window of jobs, or waits until the next is due; then it
+starts its successor. So an execution stays as small as its window, however long the run is.
 """
 
 from typing import Any
@@ -45,7 +45,7 @@ def task_definitions() -> list[dict[str, Any]]:
 
 
 def _successor(reference: str) -> dict[str, Any]:
-    """Has the same correlation id and the same domains by itself."""
+    """It inherits the correlation id and the domains."""
     return _task(
         "START_WORKFLOW",
         reference,

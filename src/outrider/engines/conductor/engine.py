@@ -143,7 +143,7 @@ class ConductorEngine(Engine):
         )
         if beside:
             return
-        # Two that looked at the same time both began one: only the older goes on.
+        # Two processes started one at the same time: only the older one continues.
         found = await self._server.running([correlation], tasks=False)
         for index, execution in enumerate(found.get(correlation, [])):
             if index and execution.workflow_id == begun:

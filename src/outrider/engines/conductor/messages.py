@@ -8,8 +8,8 @@ import msgspec
 from outrider.ports.engine import Work, WorkKind
 
 VERSION: Final = 1
-"""Of the definitions. A change to them takes the next number, under names of its own: executions
-and workers of the version before go on as they were."""
+"""The version of the definitions. A change takes the next number and new names: executions and
+workers of the previous version continue unchanged."""
 WORKFLOW: Final = "OutriderWork"
 LOOK: Final = f"outrider_look_v{VERSION}"
 PROCESS: Final = f"outrider_process_v{VERSION}"
@@ -17,7 +17,7 @@ LOOK_REFERENCE: Final = "look"
 PARKED_REFERENCE: Final = "parked"
 
 WORK, WAIT, OVER = "work", "wait", "over"
-"""How an execution goes on after its look at the queue."""
+"""How an execution continues after its look at the queue."""
 OPEN: Final = frozenset({"SCHEDULED", "IN_PROGRESS"})
 INVALID_ORDER: Final = "InvalidOrder"
 """Why a task is given back whose input this release cannot read."""

@@ -70,7 +70,7 @@ class ConductorMover:
             await asyncio.wait(busy, timeout=CONDUCTOR_STOP_SECONDS)
 
     async def _poll(self, task_type: str, domain: str, most: int) -> list[TaskRecord]:
-        """What is there at once, or else the first that comes."""
+        """All tasks available now, or else the first to arrive."""
         try:
             return await self._server.poll(task_type, domain, most, 0) or await self._server.poll(
                 task_type, domain, 1, CONDUCTOR_POLL_SECONDS
@@ -83,7 +83,7 @@ class ConductorMover:
             return []
 
     async def _do(self, handle: Handler, task: TaskRecord) -> None:
-        """A place is for one task; its failure is nobody else's."""
+        """Each slot handles one task, and its failure affects no other."""
         try:
             await handle(task)
         except Exception:

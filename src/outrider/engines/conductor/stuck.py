@@ -26,7 +26,7 @@ log = structlog.get_logger()
 RESTARTED_AFTER = 10 * CONDUCTOR_STILL_SECONDS
 OURS = frozenset({LOOK, PROCESS})
 CONTAINERS = frozenset({"JOIN", "FORK", "SWITCH"})
-"""Tasks that wait for others and never end by themselves."""
+"""Tasks that wait for others and never end on their own."""
 
 
 class StuckExecutions:

@@ -98,7 +98,7 @@ class WorkTasks:
         return await self._store.read(outlook(order.kind, order.work_id, order.window_jobs, now))
 
     def _seconds_until(self, seen: Outlook) -> float:
-        """What is due by now has not been returned as due, so it is due in a moment."""
+        """Jobs that became due since the look are treated as due in a moment."""
         if seen.next_at is None:
             return CONDUCTOR_IDLE_LOOK_SECONDS
         return max(0.0, (seen.next_at - self._clock.now()) / timedelta(seconds=1))
@@ -132,7 +132,8 @@ class WorkTasks:
             log.debug("conductor_lease_not_extended", error=error.message)
 
     async def _report(self, task: TaskRecord, output: dict[str, Any]) -> None:
-        """For as long as Conductor waits for it; what it never learns, the next worker finds."""
+        """Repeated for as long as Conductor waits; if it never gets the result, the next worker
+        finds it."""
         with suppress(TimeoutError):
             async with asyncio.timeout(max(1, task.response_timeout_seconds)):
                 while True:
