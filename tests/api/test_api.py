@@ -216,7 +216,7 @@ async def test_controls_take_what_they_expect_from_query_or_body(server: ApiServ
     assert (stopped["phase"], stopped["state"]) == ("launch", "failed")
 
 
-async def test_everybody_is_sent_to_again_only_when_that_is_confirmed(tmp_path: Path) -> None:
+async def test_everyone_is_sent_to_again_only_when_that_is_confirmed(tmp_path: Path) -> None:
     async with running_server(tmp_path) as server:
         campaign_id = (await server.post("/campaigns", campaign()))["campaignId"]
         path = f"/campaigns/{campaign_id}/phases/launch"
@@ -239,7 +239,7 @@ async def test_everybody_is_sent_to_again_only_when_that_is_confirmed(tmp_path: 
         assert strange.status == 400, "only a rerun has a scope"
 
 
-async def test_an_intent_is_new_once_known_after_and_never_another(
+async def test_an_intent_is_new_once_then_known_and_never_replaced(
     database: str, tmp_path: Path
 ) -> None:
     async with running_server(tmp_path, database=database) as server:
@@ -375,7 +375,7 @@ def postgres() -> Iterator[PrivatePostgres]:
         server.close()
 
 
-async def test_a_database_that_is_gone_makes_503_and_comes_back(
+async def test_a_database_that_is_down_makes_503_until_it_is_back(
     tmp_path: Path, postgres: PrivatePostgres
 ) -> None:
     database = await create_database(postgres.url)

@@ -170,7 +170,9 @@ async def test_an_uploaded_audience_is_added_once(server: ApiServer) -> None:
     assert other.status == 422
 
 
-async def test_a_key_made_under_a_key_is_shown_once_all_the_same(server: ApiServer) -> None:
+async def test_a_key_created_under_an_idempotency_key_is_still_shown_only_once(
+    server: ApiServer,
+) -> None:
     body = {"name": "ci", "scopes": ["read"]}
     headers = {"Idempotency-Key": "k"}
     first = await server.post("/keys", body, headers=headers)

@@ -247,7 +247,7 @@ async def test_lists_show_nothing_of_another_tenant(scene: Scene) -> None:
     assert answer.status == 404
 
 
-async def test_search_and_a_persons_story_show_nothing_of_another_tenant(scene: Scene) -> None:
+async def test_search_and_a_persons_history_show_nothing_of_another_tenant(scene: Scene) -> None:
     for name in ("campaign_id", "run_id", "outbox_id", "intent_id", "event_id", "address"):
         path = f"/search?q={quote(scene.things[name], safe='')}"
         assert (await scene.server.get(path))["items"], name

@@ -118,7 +118,7 @@ async def test_other_machines_are_let_in_only_with_tls_and_a_key(tmp_path: Path,
         assert await server.stop() == 0
 
 
-async def test_a_database_of_another_schema_is_left_alone(tmp_path: Path) -> None:
+async def test_a_database_with_another_schema_is_not_touched(tmp_path: Path) -> None:
     connection = apsw.Connection(str(tmp_path / "outrider.db"))
     connection.execute("CREATE TABLE something (x)")
     connection.close()
@@ -193,7 +193,7 @@ async def test_workers_beside_the_server_work_and_leave_with_it(tmp_path: Path) 
         assert alive == []
 
 
-async def test_a_request_under_way_is_answered_before_the_server_leaves(tmp_path: Path) -> None:
+async def test_a_request_in_progress_is_answered_before_the_server_exits(tmp_path: Path) -> None:
     async with running_server(tmp_path, workers=0) as server:
         body = json.dumps(campaign(100)).encode()
         has_begun, may_end = asyncio.Event(), asyncio.Event()

@@ -222,7 +222,7 @@ async def test_no_more_streams_than_the_limit_are_opened(tmp_path: Path) -> None
             assert sequences(await events.take(1)) == [1]
 
 
-async def test_a_key_that_has_its_streams_open_is_refused_and_another_workspaces_is_not(
+async def test_a_key_with_all_its_streams_open_is_refused_and_another_workspaces_is_not(
     tmp_path: Path,
 ) -> None:
     """X5: one read key took all streams of the server."""

@@ -225,7 +225,7 @@ async def test_check_reports_sinks_that_cannot_work(
     assert f"nothing can be reached at 127.0.0.1:{port}" in said["bus: nats"]
 
 
-async def test_a_server_whose_sink_cannot_be_made_says_why_and_serves_nobody(
+async def test_a_server_whose_sink_cannot_be_created_says_why_and_does_not_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

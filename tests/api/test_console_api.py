@@ -202,7 +202,7 @@ async def test_one_stream_reports_many_campaigns_each_in_order(tmp_path: Path) -
         await server.until_no_stream_is_left()
 
 
-async def test_a_stream_goes_on_behind_the_last_event(tmp_path: Path) -> None:
+async def test_a_stream_continues_after_the_last_event(tmp_path: Path) -> None:
     async with inside(tmp_path) as server:
         one, other = await made(server), await made(server)
         for campaign_id in (one, other):
@@ -268,7 +268,7 @@ async def test_fifty_campaigns_fit_into_a_stream(tmp_path: Path) -> None:
             pass
 
 
-async def test_anothers_campaign_makes_the_whole_stream_not_found(tmp_path: Path) -> None:
+async def test_another_workspaces_campaign_makes_the_whole_stream_not_found(tmp_path: Path) -> None:
     async with inside(tmp_path) as server:
         theirs = await made(server)
         headers = await strangers_headers(server.services.outrider)

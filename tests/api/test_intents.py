@@ -93,7 +93,7 @@ async def test_a_batch_answers_each_as_the_single_door_would(database: str, tmp_
         assert [each["status"] for each in repeated["items"]][:2] == [200, 200]
 
 
-async def test_a_payload_goes_on_as_it_was_spelt_in_a_batch_too(
+async def test_a_payload_in_a_batch_is_forwarded_as_it_was_written(
     database: str, tmp_path: Path
 ) -> None:
     spelt = '{"to": "+447700900123",  "message": "Hi", "n": 1.0}'

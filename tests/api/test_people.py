@@ -162,7 +162,7 @@ async def test_an_unknown_person_has_an_empty_story_and_nonsense_is_refused(door
         assert (status, refused["error"]["code"]) == (400, "INVALID_REQUEST"), path
 
 
-async def test_another_workspace_finds_nothing_of_it(door: Door) -> None:
+async def test_another_workspace_cannot_find_it(door: Door) -> None:
     run_id, intent = await whole_life(door)
     scope = await door.outrider.key_keeper.open_workspace("another", "project", "production")
     _, key = await door.outrider.key_keeper.create(scope, "b", {KeyScope.ADMIN}, "test")

@@ -142,7 +142,7 @@ async def test_a_repeat_changes_nothing(door: Door) -> None:
         ({"path": "acme/sms.main"}, 404),
     ],
 )
-async def test_what_nobody_has_signed_is_refused_and_not_written(
+async def test_an_unsigned_receipt_is_refused_and_not_written(
     door: Door, given: dict[str, Any], status: int
 ) -> None:
     answered, problem = await door.post(body_of(DELIVERED), **given)
@@ -188,7 +188,7 @@ async def test_a_handshake_is_answered_and_writes_nothing(door: Door) -> None:
 
 
 @pytest.mark.parametrize("written", ["acme:shop:production", "acme%2Fshop%2Fproduction"])
-async def test_a_workspace_of_its_own_has_secrets_and_receipts_of_its_own(
+async def test_a_workspace_with_its_own_secrets_has_its_own_receipts(
     door: Door, written: str
 ) -> None:
     scope = await door.outrider.store.write(

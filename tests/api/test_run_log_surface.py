@@ -138,7 +138,7 @@ async def test_pages_of_events_join_without_a_gap_or_a_repeat(scene: Scene) -> N
     assert (await scene.server.get(f"{scene.path}/events?after=9000"))["items"] == []
 
 
-async def test_the_snapshot_at_every_event_is_what_the_events_come_to(scene: Scene) -> None:
+async def test_the_snapshot_at_every_event_is_what_the_events_add_up_to(scene: Scene) -> None:
     log = read((await scene.server.get(f"{scene.path}/events"))["items"])
     for at in range(EVENTS + 2):
         expected = project_run(RunId(scene.run_id), [each for each in log if each.run_seq <= at])
@@ -223,7 +223,7 @@ async def test_following_a_run_that_has_ended_ends(scene: Scene) -> None:
 
 
 @pytest.mark.parametrize("remote", [False, True], ids=["here", "there"])
-async def test_following_goes_on_until_the_run_has_ended(
+async def test_following_continues_until_the_run_has_ended(
     scene: Scene, remote: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(command_line, "FOLLOW_SECONDS", 0.05)

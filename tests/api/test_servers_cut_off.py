@@ -74,7 +74,7 @@ async def controls(server: ApiServer, campaign_id: str, first: int, count: int) 
 
 
 @pytest.mark.parametrize("how", ["killed", "frozen"])
-async def test_controls_go_on_when_redis_is_away_and_readiness_names_it(
+async def test_controls_continue_without_redis_and_readiness_names_it(
     how: str, database: str, tmp_path: Path
 ) -> None:
     """C2: nobody could pause, and `/readyz` said ready."""

@@ -83,7 +83,7 @@ async def test_a_session_is_its_keys_and_is_taken_by_every_server(store: Store) 
         assert (await office.sessions.workspace_of(session)).project == "default"
 
 
-async def test_a_session_ends_by_itself(store: Store) -> None:
+async def test_a_session_expires(store: Store) -> None:
     clock = FakeClock()
     office = Office.on(store, clock)
     token = await office.token((await office.key())[1])
@@ -233,7 +233,7 @@ async def test_nobody_is_signed_in_without_a_cookie(tmp_path: Path) -> None:
             assert answered["WWW-Authenticate"].startswith("Bearer")
 
 
-async def test_a_cookie_that_is_none_of_ours_opens_nothing_and_costs_nobody_anything(
+async def test_a_foreign_cookie_opens_nothing_and_does_not_count_as_a_wrong_key(
     tmp_path: Path,
 ) -> None:
     async with browsing(tmp_path) as (_, browser):

@@ -143,7 +143,7 @@ def assert_unmoved(idle: dict[str, Latencies], busy: dict[str, Latencies]) -> No
         ("good_file", (20,)),
     ],
 )
-async def test_what_one_tenant_does_at_its_worst_leaves_another_as_quick_as_before(
+async def test_a_tenants_worst_behaviour_does_not_slow_down_another(
     database: str, tmp_path: Path, attack: str, arguments: tuple[int, ...]
 ) -> None:
     """X5, X11: a preview of 160 s, uploads of 16 s, reads of 7 s, `/healthz` of 92 s."""
@@ -165,7 +165,7 @@ async def test_what_one_tenant_does_at_its_worst_leaves_another_as_quick_as_befo
         assert_unmoved(idle, steady)
 
 
-async def test_a_campaign_is_sent_while_anothers_template_bombs_are_being_rendered(
+async def test_a_campaign_is_sent_while_another_workspaces_template_bombs_are_rendered(
     database: str, tmp_path: Path
 ) -> None:
     """X5: it did not begin in 420 s."""

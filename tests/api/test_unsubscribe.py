@@ -130,7 +130,7 @@ async def test_opening_the_link_changes_nothing(scene: Scene) -> None:
     assert "carol@example.test" not in await scene.suppressed()
 
 
-async def test_the_page_loads_nothing_and_reports_to_nobody(scene: Scene) -> None:
+async def test_the_page_loads_nothing_and_reports_nothing(scene: Scene) -> None:
     _, headers, page = await scene.ask("GET", await scene.link("carol@example.test"))
     style = re.search(r"<style>(.*)</style>", page, re.DOTALL)
     assert style is not None

@@ -177,7 +177,7 @@ async def way_back(
         yield made
 
 
-async def test_what_a_provider_reports_reaches_its_messages_and_those_who_opted_out_are_left_alone(
+async def test_receipts_reach_their_messages_and_people_who_opted_out_are_not_contacted(
     store: Store, database: str, tmp_path: Path
 ) -> None:
     async with way_back(store, database, tmp_path, MIXED) as way:

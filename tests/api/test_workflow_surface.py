@@ -227,7 +227,7 @@ def test_a_file_is_applied_and_what_it_changes_is_shown_first(invoke: Invoke, fo
     assert (done["added"], done["changed"], done["removed"], done["applied"]) == (1, 1, 1, True)
 
 
-def test_nothing_is_applied_where_nobody_can_agree(invoke: Invoke) -> None:
+def test_nothing_is_applied_if_nobody_can_confirm(invoke: Invoke) -> None:
     for flags in ((), ("--json",)):
         refused = invoke("workflow", "apply", "workflow.toml", *flags)
         assert refused.exit_code == 2

@@ -58,7 +58,7 @@ async def test_a_right_key_is_let_in_whatever_wrong_ones_come_from_its_address(
         assert mixed[60:] == [[200]] * 10
 
 
-async def test_one_wrong_key_is_limited_by_itself(tmp_path: Path) -> None:
+async def test_each_wrong_key_has_its_own_limit(tmp_path: Path) -> None:
     """X7: a client with an old key is told so, however often another's wrong key came before."""
     async with running_server(tmp_path, workers=0) as server:
         wrong = [of_nobody(1)] * (FAILED_AUTH_BURST + 1)
@@ -66,7 +66,7 @@ async def test_one_wrong_key_is_limited_by_itself(tmp_path: Path) -> None:
         assert await statuses(server, [of_nobody(2)]) == [401]
 
 
-async def test_behind_a_trusted_proxy_each_client_has_a_limit_of_its_own(tmp_path: Path) -> None:
+async def test_behind_a_trusted_proxy_each_client_has_its_own_limit(tmp_path: Path) -> None:
     """A11 and X7: the test is the proxy; an address in front of the last one is not believed."""
     trusted = {"OUTRIDER_TRUSTED_PROXIES": "127.0.0.0/8"}
     async with running_server(tmp_path, workers=0, environment=trusted) as server:

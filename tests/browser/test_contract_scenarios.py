@@ -231,7 +231,7 @@ def test_controls_are_on_the_control_phase_only_whatever_is_inspected(
         expect(stage(page, "report").locator("[data-action]")).to_have_count(0)
 
 
-def test_a_guess_is_shown_at_once_and_taken_back_when_nobody_answers(
+def test_an_optimistic_state_is_shown_at_once_and_withdrawn_if_there_is_no_answer(
     page: Page, campaign_id: str
 ) -> None:
     open_campaign(page, campaign_id)

@@ -214,7 +214,7 @@ def test_dialogs_previews_and_toasts_show_them_as_text(page: Page, planted: Plan
     _unharmed(page, "a toast")
 
 
-def test_addresses_that_nobody_made_lead_nowhere_bad(page: Page, planted: Planted) -> None:
+def test_made_up_addresses_lead_nowhere_bad(page: Page, planted: Planted) -> None:
     page.goto("/")
     for address in (
         "#/constructor", "#/__proto__", "#/<img src=x onerror=hacked=1>", "#javascript:hacked=1",

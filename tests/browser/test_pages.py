@@ -156,7 +156,9 @@ def test_a_campaign_is_made_filled_previewed_and_started(page: Page) -> None:
     expect(page.locator("[data-part=skipped] dd")).to_contain_text("1")
 
 
-def test_a_run_can_be_looked_at_as_it_was(page: Page, world: World, campaign_id: str) -> None:
+def test_a_run_can_be_viewed_at_an_earlier_event(
+    page: Page, world: World, campaign_id: str
+) -> None:
     run_id = world.run_of(campaign_id)
     _drawn(page, f"#/runs/{run_id}", "Launch run")
     slider = page.get_by_role("slider")

@@ -216,7 +216,7 @@ def away(page: Page) -> Iterator[list[bool]]:
     is_away.clear()
 
 
-def test_a_page_that_is_opened_while_the_server_is_away_recovers_by_itself(
+def test_a_page_opened_while_the_server_is_down_recovers_automatically(
     page: Page, away: list[bool]
 ) -> None:
     page.goto("/#/targets")

@@ -82,7 +82,7 @@ def test_what_happened_while_the_server_was_out_of_reach_is_shown_afterwards(
         expect_state(page, "paused")
 
 
-def test_every_page_of_a_long_outage_comes_back_by_itself(page: Page, mortal: World) -> None:
+def test_every_page_recovers_automatically_after_a_long_outage(page: Page, mortal: World) -> None:
     with slow_launch(mortal, "Long away") as campaign_id:
         page.goto("/#/campaigns")
         expect_live(page)

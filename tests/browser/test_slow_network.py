@@ -214,7 +214,7 @@ def test_travel_through_a_log_does_not_rewrite_the_address_of_another_page(
     assert page.url.endswith("#/targets")
 
 
-def test_a_tab_of_a_run_keeps_its_rows_and_its_focus_while_the_run_goes_on(
+def test_a_tab_of_a_run_keeps_its_rows_and_its_focus_while_the_run_continues(
     page: Page, world: World, campaign_id: str
 ) -> None:
     run_id = world.run_of(campaign_id)

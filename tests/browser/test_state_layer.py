@@ -88,7 +88,7 @@ def test_no_script_writes_markup_or_runs_text(path: Path) -> None:
     assert not FORBIDDEN.search(path.read_text())
 
 
-def test_the_state_layer_knows_no_page_network_or_clock() -> None:
+def test_the_state_layer_uses_no_page_network_or_clock() -> None:
     for path in (CONSOLE / "js" / "state").glob("*.js"):
         code = re.sub(r"//[^\n]*|/\*[\s\S]*?\*/", "", path.read_text())
         assert not IMPURE.search(code), path.name

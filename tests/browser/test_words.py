@@ -24,7 +24,7 @@ def test_an_import_sends_nothing(page: Page, world: World) -> None:
     expect(row.locator("td").nth(4)).to_have_text("–")
 
 
-def test_what_begins_next_year_is_scheduled(page: Page, world: World) -> None:
+def test_a_phase_that_starts_next_year_is_scheduled(page: Page, world: World) -> None:
     made = world.call(
         "POST",
         "/campaigns",

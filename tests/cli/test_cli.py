@@ -286,7 +286,7 @@ def test_a_database_that_cannot_be_used_is_a_clear_error(url: str, says: str) ->
     assert says in result.stderr
 
 
-def test_a_file_that_is_no_database_is_refused_and_left_alone(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_database_is_refused_and_not_touched(tmp_path: Path) -> None:
     file = tmp_path / "notes.db"
     file.write_text("my notes, not a database, and long enough to look like neither" * 40)
     before = file.read_bytes()

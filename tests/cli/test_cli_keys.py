@@ -92,7 +92,7 @@ def test_a_key_works_until_it_is_revoked(invoke: Invoke, database: str) -> None:
     assert answer(invoke("key", "list", "--json"))["items"][0]["revokedAt"] == revoked["revokedAt"]
 
 
-def test_a_workspace_is_made_with_its_first_key_and_has_keys_of_its_own(
+def test_a_workspace_is_created_with_its_first_key_and_has_its_own_keys(
     invoke: Invoke, database: str
 ) -> None:
     place = ("--workspace", "acme/shop/production")
@@ -118,7 +118,9 @@ def test_a_workspace_that_is_no_path_of_three_is_refused(invoke: Invoke, workspa
     assert refused["hint"] == "use the form TENANT/PROJECT/ENVIRONMENT"
 
 
-def test_a_list_goes_on_where_it_ended(invoke: Invoke, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_list_continues_where_the_last_page_ended(
+    invoke: Invoke, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Settings, "limits", lambda _settings: Limits(page_items=2))
     made = sorted(
         answer(invoke("key", "create", f"key-{number}", "--json"))["id"] for number in range(3)

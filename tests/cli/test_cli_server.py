@@ -162,7 +162,7 @@ async def test_every_control_of_a_phase(invoke: Invoke, folder: Path) -> None:
     assert answer(again)["state"] == "in_progress"
 
 
-async def test_everybody_again_needs_a_word_of_confirmation(invoke: Invoke, folder: Path) -> None:
+async def test_rerunning_for_everyone_requires_a_confirmation(invoke: Invoke, folder: Path) -> None:
     name = await created(invoke, folder)
     first = answer(await invoke("campaign", "start", name, "--json"))
     await invoke("campaign", "watch", name)

@@ -84,7 +84,7 @@ def test_the_session_secret_is_made_once_and_is_its_owners_alone(tmp_path: Path)
         SessionSecret(None, LocalSecrets(), folder).read()
 
 
-def test_a_session_secret_of_an_operator_is_everybodys_who_has_it(
+def test_servers_with_the_same_session_secret_accept_each_others_sessions(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("SESSIONS", "a secret of this test")
@@ -124,7 +124,7 @@ async def test_anyone_who_reads_the_database_cannot_sign_a_session(
     assert [mode(path) for path in found(tmp_path, FILE_NAME)] == [0o600]
 
 
-def test_a_folder_that_a_living_server_holds_is_left_alone(
+def test_a_folder_held_by_a_running_server_is_not_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
@@ -171,7 +171,7 @@ async def test_what_a_killed_server_had_of_an_upload_is_removed_by_the_next(
 @pytest.mark.parametrize(
     ("before", "after"), [(0o644, 0o600), (0o664, 0o600), (0o666, 0o600), (0o660, 0o660)]
 )
-async def test_a_database_file_that_everybody_could_read_is_its_owners_alone_again(
+async def test_a_world_readable_database_file_is_restricted_to_its_owner(
     tmp_path: Path, before: int, after: int
 ) -> None:
     """X12: one of an earlier version stayed as it was. A group's access is a wish."""
@@ -190,7 +190,7 @@ async def test_a_database_file_that_everybody_could_read_is_its_owners_alone_aga
     assert {mode(each) for each in found(tmp_path, "outrider.db*")} == {after}
 
 
-async def test_a_database_file_of_another_user_is_used_as_it_is(
+async def test_a_database_file_of_another_user_is_used_unchanged(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """X12: who may not change it is not kept from working."""

@@ -52,7 +52,7 @@ def test_no_command_repeats_the_password_of_a_bad_database_url(
             assert isinstance(ended.exception, SystemExit), ended.exception
 
 
-async def test_what_the_driver_says_of_a_database_that_is_gone_has_no_password_in_it() -> None:
+async def test_the_drivers_error_about_an_unreachable_database_has_no_password() -> None:
     store = PostgresStore("postgresql://me:hunter2@127.0.0.1:1/outrider")
     with pytest.raises(StoreError) as refused:
         await store.verify_schema()

@@ -426,7 +426,7 @@ async def test_1_4_a_projection_is_a_new_object() -> None:
     assert (after.status, after.last_event_seq) == ("RUNNING", 2)
 
 
-async def test_1_4_the_projection_follows_and_no_alert_stands(story: Story) -> None:
+async def test_1_4_the_projection_follows_and_no_alert_is_open(story: Story) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             stored = await _stored(story, story.runs["whole"])

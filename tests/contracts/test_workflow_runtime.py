@@ -322,7 +322,7 @@ async def test_a_retry_that_succeeds_ends_it(stepped: Office) -> None:
     assert stepped.sandbox.received()["delivered"] == 1
 
 
-async def test_a_mail_server_that_says_to_come_back_uses_up_no_attempt(stepped: Office) -> None:
+async def test_a_mail_server_that_asks_to_retry_later_uses_up_no_attempt(stepped: Office) -> None:
     """However often it says so."""
     clock = stepped.clock
     assert isinstance(clock, SteppedClock)

@@ -101,7 +101,7 @@ async def test_a_control_is_answered_at_once_while_conductor_is_down(
 
 @pytest.mark.storm
 @SQLITE
-async def test_storm_a_worker_outlives_the_server_and_goes_on_when_it_is_back(
+async def test_storm_a_worker_outlives_the_server_and_continues_when_it_is_back(
     doomed_scene: Scene, mortal_server: ConductorServer
 ) -> None:
     worker = await _in_mid_campaign(doomed_scene)
@@ -143,7 +143,7 @@ async def test_storm_a_run_ends_although_conductor_lost_its_whole_database(
 
 @pytest.mark.storm
 @SQLITE
-async def test_storm_a_pause_is_in_force_while_the_server_is_gone(
+async def test_storm_a_pause_takes_effect_while_the_server_is_down(
     database: str, tmp_path: Path, mortal_server: ConductorServer
 ) -> None:
     await mortal_server.until_ready()

@@ -161,7 +161,7 @@ SWEEP_CASES = [("sqlite", boundary) for boundary in [*SWEEP, "settle:after:1"]] 
 
 
 @pytest.mark.parametrize(("database", "boundary"), SWEEP_CASES, indirect=["database"])
-async def test_a_worker_killed_while_it_sweeps_cancelled_jobs_skips_nobody_twice(
+async def test_a_worker_killed_while_it_sweeps_cancelled_jobs_skips_no_item_twice(
     scene: Scene, boundary: str
 ) -> None:
     campaign_id = await launched(scene, Provider.MAIL, 3 * BATCH)
@@ -243,7 +243,7 @@ async def test_a_mail_worker_that_wakes_after_a_stop_still_says_how_its_calls_en
 
 
 @pytest.mark.parametrize("seed", [FIRST_SEED])
-async def test_two_workers_and_many_controls_in_a_row_reach_everybody_once(
+async def test_two_workers_and_many_controls_in_a_row_reach_everyone_once(
     scene: Scene, seed: int
 ) -> None:
     print(f"seed {seed}")
@@ -299,7 +299,7 @@ def finished(jobs: Sequence[JobLine]) -> dict[str, JobLine]:
     return {job.id: job for job in jobs if job.status == "completed"}
 
 
-async def test_an_import_whose_workers_are_killed_imports_everybody_once_and_repeats_no_job(
+async def test_an_import_whose_workers_are_killed_imports_everyone_once_and_repeats_no_job(
     scene: Scene,
 ) -> None:
     campaign_id, run_id = await importing(scene)
@@ -321,7 +321,7 @@ async def test_an_import_whose_workers_are_killed_imports_everybody_once_and_rep
     assert await phase_state(scene.outrider, campaign_id, AUDIENCE_IMPORT) is PhaseState.COMPLETED
 
 
-async def test_an_import_killed_between_its_members_and_its_settlement_adds_nobody_again(
+async def test_an_import_killed_between_its_members_and_its_settlement_adds_no_member_twice(
     scene: Scene,
 ) -> None:
     campaign_id, run_id = await importing(scene)

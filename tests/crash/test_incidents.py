@@ -205,7 +205,7 @@ async def test_a_registry_with_a_dead_host_is_reported_and_a_repoint_moves_the_r
 
 
 @lasting(TWO_MINUTES)
-async def test_a_frozen_worker_is_named_and_goes_on_when_it_wakes(
+async def test_a_frozen_worker_is_named_and_continues_when_it_wakes(
     tmp_path: Path, lasts_seconds: float, record_property: Record
 ) -> None:
     async with (
@@ -247,7 +247,7 @@ async def test_a_frozen_worker_is_named_and_goes_on_when_it_wakes(
 
 
 @lasting(MINUTE)
-async def test_a_database_that_is_away_is_said_once_and_work_goes_on_after_it(
+async def test_an_unavailable_database_is_reported_once_and_work_continues_afterwards(
     tmp_path: Path, lasts_seconds: float, record_property: Record
 ) -> None:
     with TemporaryDirectory(prefix="outrider-postgres-", ignore_cleanup_errors=True) as folder:

@@ -37,7 +37,7 @@ async def until_alert(scene: Scene, code: AlertCode) -> AlertRecord:
             await asyncio.sleep(0.02)
 
 
-async def test_workers_that_are_killed_one_after_another_fail_nobody(scene: Scene) -> None:
+async def test_workers_killed_one_after_another_fail_no_item(scene: Scene) -> None:
     """X2: the job rests and an alert says so; then a worker that lives sends to everybody."""
     await scene.launch(Provider.SMS, ITEMS, batch_size=ITEMS)
     for _ in range(JOB_ATTEMPTS):
@@ -52,7 +52,7 @@ async def test_workers_that_are_killed_one_after_another_fail_nobody(scene: Scen
     await survivor.stop()
 
 
-async def test_progress_between_two_kills_lets_the_first_count_no_more(scene: Scene) -> None:
+async def test_progress_between_two_kills_resets_the_count(scene: Scene) -> None:
     """X2: what counts is losses in a row."""
     scene.sandbox.change_faults({"latencyMs": 20})
     await scene.launch(Provider.SMS, 5 * ITEMS, batch_size=5 * ITEMS)
@@ -78,7 +78,7 @@ async def test_after_each_loss_fewer_calls_are_out_at_once(scene: Scene) -> None
     await survivor.stop()
 
 
-async def test_a_worker_without_file_handles_waits_fails_nobody_and_says_so(scene: Scene) -> None:
+async def test_a_worker_without_file_handles_waits_fails_no_item_and_says_so(scene: Scene) -> None:
     """X3: it is our limit, so it is no outcome, no attempt, and no news of the target."""
     worker = scene.start_worker()
     await scene.launch(Provider.MAIL, 4, batch_size=4)

@@ -70,7 +70,7 @@ async def test_a_worker_outlives_its_database_and_records_what_it_did_meanwhile(
 
 
 @pytest.mark.parametrize("provider", Provider)
-async def test_a_short_restart_costs_a_job_neither_an_attempt_nor_its_lease(
+async def test_a_short_restart_uses_up_neither_a_jobs_attempt_nor_its_lease(
     scene: Scene, server: PrivatePostgres, provider: Provider
 ) -> None:
     """XM: the store was away, which is not the job's fault; it goes on when that is back."""

@@ -112,7 +112,7 @@ async def test_a_worker_back_from_the_dead_closes_its_own_attempts_and_nothing_e
 
 @SQLITE
 @pytest.mark.parametrize("provider", Provider)
-async def test_a_worker_outlives_the_server_and_goes_on_when_it_is_back(
+async def test_a_worker_outlives_the_server_and_continues_when_it_is_back(
     doomed_scene: Scene, mortal_server: TemporalServer, provider: Provider
 ) -> None:
     worker = await _in_mid_campaign(doomed_scene, provider)

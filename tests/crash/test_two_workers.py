@@ -83,7 +83,9 @@ async def test_an_sms_worker_back_from_the_dead_changes_nothing_that_was_done_me
     await scene.ends_well()
 
 
-async def test_a_worker_frozen_before_it_reserved_calls_nobody_when_it_wakes(scene: Scene) -> None:
+async def test_a_worker_frozen_before_it_reserved_makes_no_calls_when_it_wakes(
+    scene: Scene,
+) -> None:
     await scene.launch(Provider.MAIL, 2 * BATCH, batch_size=BATCH)
     zombie = scene.start_worker(stall_at="reserve:before:1")
     await zombie.is_stalled()
@@ -100,7 +102,7 @@ async def test_a_worker_frozen_before_it_reserved_calls_nobody_when_it_wakes(sce
     assert len(scene.witness.lines()) == 2 * BATCH, "one call for each item"
 
 
-async def test_a_call_not_begun_within_its_lease_is_not_made_after_evidence_had_it_repeated(
+async def test_a_call_not_started_within_its_lease_is_not_made_after_evidence_had_it_repeated(
     scene: Scene,
 ) -> None:
     await scene.launch(Provider.MAIL, BATCH, batch_size=BATCH)
@@ -119,7 +121,7 @@ async def test_a_call_not_begun_within_its_lease_is_not_made_after_evidence_had_
     await scene.ends_well()
 
 
-async def test_a_call_not_begun_within_its_lease_is_not_made_where_the_gateway_dedupes_either(
+async def test_a_call_not_started_within_its_lease_is_not_made_even_if_the_gateway_dedupes(
     scene: Scene,
 ) -> None:
     """By then the item may have been rejected elsewhere, and so have ended or moved on."""

@@ -42,7 +42,7 @@ async def late_acceptance(scene: Scene, doubt: Doubt) -> LateAcceptance:
             await asyncio.sleep(0.02)
 
 
-async def test_a_verdict_on_a_frozen_workers_calls_waits_and_what_it_says_later_is_kept(
+async def test_a_verdict_on_a_frozen_workers_calls_waits_and_its_later_results_are_kept(
     scene: Scene,
 ) -> None:
     """X6, X16: its calls were accepted, which nobody knew when they were settled as failed."""

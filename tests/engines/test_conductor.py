@@ -207,7 +207,7 @@ async def test_an_execution_with_an_older_payload_is_ended_and_begun_anew(
     assert await alerts(bench, only_open=True) == [], "its jobs have moved"
 
 
-async def test_a_run_in_a_domain_that_nobody_polls_any_more_is_begun_in_the_one_that_is_set(
+async def test_a_run_in_a_domain_that_is_no_longer_polled_is_restarted_in_the_configured_one(
     bench: EngineBench, server: ConductorServer
 ) -> None:
     await server.register()

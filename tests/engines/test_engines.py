@@ -54,7 +54,7 @@ class TestTemporal(EngineConformance):
     def bench(self, temporal: EngineBench) -> EngineBench:
         return temporal
 
-    async def test_a_run_is_one_workflow_for_good_and_a_lane_is_one_while_it_has_messages(
+    async def test_a_run_is_always_one_workflow_and_a_lane_is_one_while_it_has_messages(
         self, bench: EngineBench
     ) -> None:
         engine = bench.outrider.engine
@@ -96,7 +96,7 @@ class Selection:
     test_a_failing_handler = (
         RunConformance.test_a_handler_that_fails_uses_up_engine_attempts_and_no_logical_ones
     )
-    test_a_resume = ControlConformance.test_a_resume_that_the_engine_was_never_told_of_is_found
+    test_a_resume = ControlConformance.test_a_resume_that_the_engine_was_not_notified_of_is_found
     test_a_lane = (
         LaneConformance.test_a_message_that_comes_long_after_its_lane_was_idle_is_delivered
     )

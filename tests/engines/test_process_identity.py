@@ -28,7 +28,7 @@ def test_this_process_runs_and_has_one_name() -> None:
     assert this_worker() == this_worker()
 
 
-def test_a_process_that_was_killed_is_gone_before_and_after_it_is_reaped() -> None:
+def test_a_killed_process_counts_as_gone_before_and_after_it_is_reaped() -> None:
     process = waiting_process()
     name = named(process.pid, start_mark(process.pid) or "")
     assert presence(name) is Presence.RUNS
@@ -41,12 +41,14 @@ def test_a_process_that_was_killed_is_gone_before_and_after_it_is_reaped() -> No
     assert is_dead(name)
 
 
-def test_a_process_id_that_another_process_has_now_is_of_one_that_is_gone() -> None:
+def test_a_reused_process_id_does_not_keep_the_old_process_alive() -> None:
     assert is_dead(named(os.getpid(), "1"))
 
 
 @pytest.mark.parametrize("place", [f"{OTHER_BOOT}.4026531836", f"{OTHER_BOOT}.1", "unknown.x"])
-def test_a_machine_or_container_of_the_same_name_declares_nobody_here_dead(place: str) -> None:
+def test_a_machine_or_container_with_the_same_name_declares_no_process_here_dead(
+    place: str,
+) -> None:
     """A7: the process id means nothing there, whether or not some process has it here."""
     for pid in (os.getpid(), 2**22 + 1):
         assert presence(named(pid, "1", place=place)) is Presence.UNKNOWN

@@ -50,7 +50,9 @@ def invoke(*arguments: str) -> Result:
 
 
 @pytest.mark.parametrize("command", [["work"], ["serve", "--port", "0"]])
-def test_a_worker_reports_at_its_start_that_nobody_answers(nobody: str, command: list[str]) -> None:
+def test_a_worker_reports_on_start_that_the_server_does_not_answer(
+    nobody: str, command: list[str]
+) -> None:
     result = invoke(*command)
     assert result.exit_code == 1
     assert result.stdout == ""
@@ -118,7 +120,7 @@ def mortal_server() -> Iterator[TemporalServer]:
 
 
 @SQLITE
-async def test_a_pause_is_answered_soon_and_in_force_while_temporal_is_gone(
+async def test_a_pause_returns_quickly_and_takes_effect_while_temporal_is_down(
     database: str, tmp_path: Path, mortal_server: TemporalServer
 ) -> None:
     await mortal_server.until_ready()
@@ -193,7 +195,7 @@ async def test_the_engine_is_changed_in_mid_run_and_back_without_repair(
 
 
 @SQLITE
-async def test_a_run_on_a_task_queue_that_nobody_polls_any_more_is_begun_on_the_one_that_is_set(
+async def test_a_run_on_a_task_queue_that_is_no_longer_polled_is_restarted_on_the_configured_one(
     database: str, tmp_path: Path, temporal_server: TemporalServer
 ) -> None:
     noop = target("sms.all", "noop", "noop:")

@@ -126,7 +126,7 @@ async def test_the_largest_window_that_can_be_set_stays_below_the_limits_too() -
     assert payload.ByteSize() < PAYLOAD_BYTES / 20
 
 
-async def test_an_execution_is_not_continued_before_what_it_has_begun_has_ended(
+async def test_an_execution_is_not_continued_before_its_started_jobs_have_ended(
     client: Client,
 ) -> None:
     stand_in = StandIn(["slow"], parked=["next"])

@@ -69,7 +69,7 @@ def client(issued: Issued) -> dict[str, Path]:
     return {"temporal_tls_certificate": issued.certificate, "temporal_tls_key": issued.key}
 
 
-async def test_a_server_of_ones_own_authority_is_trusted(
+async def test_a_server_with_a_custom_authority_is_trusted(
     proxy: Proxy, authority: Authority, tmp_path: Path
 ) -> None:
     await reach(proxy, tmp_path, temporal_tls=True, temporal_tls_ca=authority.file)
@@ -84,7 +84,7 @@ async def test_a_server_of_another_authority_is_refused(
     assert not proxy.heard
 
 
-async def test_without_tls_nothing_is_said_to_a_server_that_wants_it(
+async def test_without_tls_nothing_is_sent_to_a_server_that_requires_it(
     proxy: Proxy, tmp_path: Path
 ) -> None:
     with pytest.raises(EngineUnavailable):

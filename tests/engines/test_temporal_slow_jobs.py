@@ -178,7 +178,7 @@ async def test_a_job_that_temporal_has_cancelled_keeps_its_place_until_it_ends(
     assert sandbox.most_at_once == bench.outrider.limits.jobs_in_parallel == 1
 
 
-async def test_a_job_that_takes_longer_than_its_lease_is_given_to_nobody_else(
+async def test_a_job_that_takes_longer_than_its_lease_is_not_given_to_another_worker(
     bench: EngineBench, sandbox: SlowSandbox
 ) -> None:
     short = bench.with_limits(lease_seconds=SHORT_LEASE_SECONDS)
@@ -227,7 +227,7 @@ async def test_a_workflow_ended_by_hand_is_restarted_while_a_slow_job_is_in_prog
             assert (await bench.ended(run_id)).sent == QUICK_JOBS + 1
 
 
-async def test_a_verdict_is_followed_while_a_slow_job_is_under_way(
+async def test_a_verdict_takes_effect_while_a_slow_job_is_in_progress(
     temporal_server: TemporalServer, database: str, tmp_path: Path
 ) -> None:
     slow = TargetSettings(rate_per_second=SLOW_PER_SECOND, burst=1)

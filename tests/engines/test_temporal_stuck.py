@@ -146,7 +146,7 @@ async def has_begun(handle: WorkflowHandle[Any, Any]) -> bool:
     return any(event.event_type == TIMER_STARTED for event in history.events)
 
 
-async def test_an_execution_that_nobody_polls_for_is_left_alone(bench: EngineBench) -> None:
+async def test_an_execution_whose_tasks_are_not_polled_is_not_touched(bench: EngineBench) -> None:
     """A workflow task that waits has not failed, however long it waits."""
     run_id = await bench.launched(5)
     for _ in range(TEMPORAL_TASK_FAILURES + 2):

@@ -112,7 +112,7 @@ async def test_a_workflow_that_waits_to_continue_as_new_is_not_notified_of_other
     assert sorted(stand_in.processed) == sorted(["slow", *QUICK])
 
 
-async def test_a_job_that_is_resumed_before_its_pause_was_answered_is_begun_again(
+async def test_a_job_that_is_resumed_before_its_pause_returned_is_started_again(
     client: Client,
 ) -> None:
     stand_in = StandIn(["slow", "paused"])

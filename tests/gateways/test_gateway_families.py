@@ -195,13 +195,13 @@ async def answered(client: HttpClient, name: str, answer: bytes) -> CallResult:
         return await gateway.call(reserve(ADDRESSES.get(name, PHONE)))
 
 
-async def test_a_direct_sms_goes_out_as_it_came_under_our_reference(client: HttpClient) -> None:
+async def test_a_direct_sms_is_sent_unchanged_under_our_reference(client: HttpClient) -> None:
     payload = {"to": PHONE, "message": "Hi", "referenceId": "theirs", "extra": {"deep": [1, None]}}
     request = await heard(client, "sms", reserve("", payload=payload))
     assert request.document == {**payload, "referenceId": REFERENCE}
 
 
-async def test_resend_is_asked_as_its_api_wants(client: HttpClient) -> None:
+async def test_resend_is_called_as_its_api_requires(client: HttpClient) -> None:
     request = await heard(client, "resend", reserve(MAIL, body="<p>Hi</p>"))
     assert request.line == "POST /base/emails HTTP/1.1"
     assert request.headers["authorization"] == f"Bearer {PLANTED}"
@@ -217,7 +217,7 @@ async def test_resend_is_asked_as_its_api_wants(client: HttpClient) -> None:
     assert (plain.document["text"], plain.document["from"]) == ("Hi", "outrider@localhost")
 
 
-async def test_twilio_is_asked_for_a_message_as_its_api_wants(client: HttpClient) -> None:
+async def test_twilio_is_asked_for_a_message_as_its_api_requires(client: HttpClient) -> None:
     request = await heard(client, "twilio_sms", reserve(PHONE, body="Grüße & 1+1"))
     assert request.line == "POST /base/2010-04-01/Accounts/AC123/Messages.json HTTP/1.1"
     basic = base64.b64encode(f"AC123:{PLANTED}".encode()).decode()
@@ -234,7 +234,7 @@ async def test_twilio_takes_a_messaging_service_and_an_api_key(client: HttpClien
     assert request.headers["authorization"] == f"Basic {basic}"
 
 
-async def test_twilio_is_asked_for_a_call_as_its_api_wants(client: HttpClient) -> None:
+async def test_twilio_is_asked_for_a_call_as_its_api_requires(client: HttpClient) -> None:
     changes = option("twilio_voice", language="de-DE")
     request = await heard(client, "twilio_voice", reserve(PHONE, body="1 < 2 & 3"), **changes)
     assert request.line == "POST /base/2010-04-01/Accounts/AC123/Calls.json HTTP/1.1"
@@ -252,7 +252,7 @@ async def test_what_cannot_be_said_is_rejected_without_any_traffic(
     assert result.reason == "invalid_message"
 
 
-async def test_whatsapp_is_asked_as_its_api_wants(client: HttpClient) -> None:
+async def test_whatsapp_is_called_as_its_api_requires(client: HttpClient) -> None:
     request = await heard(client, "whatsapp_cloud", reserve(PHONE))
     assert request.line == "POST /base/v23.0/106540352242922/messages HTTP/1.1"
     assert request.headers["authorization"] == f"Bearer {PLANTED}"
@@ -279,7 +279,7 @@ async def test_whatsapp_puts_the_body_into_a_template_where_one_is_named(
     }
 
 
-async def test_fcm_is_asked_as_its_api_wants(client: HttpClient) -> None:
+async def test_fcm_is_called_as_its_api_requires(client: HttpClient) -> None:
     request = await heard(client, "fcm", reserve("token-1"))
     assert request.line == "POST /base/v1/projects/shop/messages:send HTTP/1.1"
     assert request.headers["authorization"] == f"Bearer {PLANTED}"
@@ -288,7 +288,7 @@ async def test_fcm_is_asked_as_its_api_wants(client: HttpClient) -> None:
     assert request.document == {"message": {"token": "token-1", "notification": notification}}
 
 
-async def test_mastodon_is_asked_as_its_api_wants(client: HttpClient) -> None:
+async def test_mastodon_is_called_as_its_api_requires(client: HttpClient) -> None:
     changes = option("mastodon", visibility="unlisted", language="en")
     request = await heard(client, "mastodon", reserve("", subject=None), **changes)
     assert request.line == "POST /base/api/v1/statuses HTTP/1.1"
@@ -452,7 +452,7 @@ async def test_a_familys_table_names_its_source_and_blames_one_party_a_code(
         ("fcm", 429, fcm("RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED")),
     ],
 )
-async def test_a_throttled_call_was_not_taken_and_says_when_to_come_back(
+async def test_a_throttled_call_was_not_accepted_and_says_when_to_retry(
     client: HttpClient, name: str, status: int, document: object
 ) -> None:
     answer = http(status, json.dumps(document).encode(), "Retry-After: 17")

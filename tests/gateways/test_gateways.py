@@ -123,7 +123,7 @@ async def test_a_server_that_does_not_speak_tls_is_not_sent(client: HttpClient) 
     assert error_of(result) == (Progress.NOT_SENT, "tls_failure")
 
 
-async def test_a_certificate_nobody_vouches_for_holds_the_target(
+async def test_an_untrusted_certificate_holds_the_target(
     client: HttpClient, self_signed: ssl.SSLContext
 ) -> None:
     requests: list[bytes] = []
@@ -326,7 +326,7 @@ async def test_a_proxy_that_lost_the_gateway_means_sent_no_answer(
 
 
 @pytest.mark.parametrize("status", [429, 503])
-async def test_a_throttling_gateway_says_when_to_come_back(client: HttpClient, status: int) -> None:
+async def test_a_throttling_gateway_says_when_to_retry(client: HttpClient, status: int) -> None:
     result = await call_sms(client, answering(http(status, b"", "Retry-After: 17")))
     assert result == Throttled(f"HTTP {status}", 17.0, Closes.THE_DOOR)
 
@@ -360,7 +360,7 @@ async def test_a_withheld_request_leaves_no_byte_and_its_connection_is_used_agai
     assert len(requests) == 1
 
 
-async def test_a_call_that_reaches_nobody_never_begins(client: HttpClient) -> None:
+async def test_a_call_that_cannot_connect_never_starts(client: HttpClient) -> None:
     """A worker's own record of calls it had begun names none that could not have arrived."""
     begun: list[str] = []
 
@@ -533,7 +533,7 @@ async def test_a_reply_about_the_item_is_a_rejection(server: MailServer, expecte
         (MailServer(body="454 4.7.0 throttling failure"), Closes.THE_DOOR),
     ],
 )
-async def test_a_temporary_reply_says_to_come_back_and_to_whom(
+async def test_a_temporary_reply_says_when_to_retry_and_what_it_is_about(
     server: MailServer, closes: Closes
 ) -> None:
     """What is said of one recipient is about that one; the others may go on."""
@@ -543,9 +543,7 @@ async def test_a_temporary_reply_says_to_come_back_and_to_whom(
     assert result.detail[:3].isdigit()
 
 
-async def test_mail_that_is_withheld_begins_no_transaction_and_its_connection_is_used_again() -> (
-    None
-):
+async def test_withheld_mail_starts_no_transaction_and_its_connection_is_reused() -> None:
     server = MailServer()
     async with serving(server) as port:
         gateway = smtp_gateway(f"smtp://127.0.0.1:{port}")
@@ -611,7 +609,7 @@ async def test_a_line_break_in_a_subject_is_rejected_without_any_traffic(subject
     assert result.reason == "invalid_header"
 
 
-async def test_a_connection_is_reused_for_so_many_messages_and_no_more() -> None:
+async def test_a_connection_is_reused_for_a_limited_number_of_messages() -> None:
     server = MailServer()
     async with serving(server) as port:
         gateway = smtp_gateway(f"smtp://127.0.0.1:{port}", connections=1, messages_per_connection=2)

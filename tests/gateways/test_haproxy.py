@@ -186,7 +186,7 @@ async def test_a_post_that_was_received_and_not_answered_is_not_sent_again_by_ha
         assert one.requests + other.requests == 10
 
 
-async def test_a_backend_that_is_down_costs_no_attempt(client: HttpClient) -> None:
+async def test_a_backend_that_is_down_uses_up_no_attempt(client: HttpClient) -> None:
     async with (
         Sandbox() as sandbox,
         haproxy(f"http://127.0.0.1:{closed_port()}", sandbox.http_url) as url,

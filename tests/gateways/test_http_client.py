@@ -225,7 +225,7 @@ async def test_an_answer_without_a_body_is_not_waited_for(status: int, headers: 
     ],
 )
 @on_both_loops
-async def test_an_answer_nobody_can_read_is_an_invalid_answer(bad: str) -> None:
+async def test_an_unreadable_answer_is_an_invalid_answer(bad: str) -> None:
     answer = f"HTTP/1.1 200 OK\r\n{bad}\r\n\r\nfine".encode()
     assert failure(await told(answering(answer))) == (Progress.ANSWERED, "invalid_answer")
 
@@ -900,7 +900,7 @@ async def test_a_certificate_that_is_not_the_servers_is_not_sent_to(
 
 
 @on_both_loops
-async def test_a_server_that_is_silent_when_tls_begins_is_not_waited_for() -> None:
+async def test_a_server_that_is_silent_when_tls_starts_is_not_waited_for() -> None:
     async with serving(hang) as port, calling(connect_seconds=0.1, connections=1) as client:
         for _ in range(2):
             outcome = await client.post(URL(f"https://127.0.0.1:{port}"), b"", "a/b")
@@ -909,7 +909,7 @@ async def test_a_server_that_is_silent_when_tls_begins_is_not_waited_for() -> No
 
 @pytest.mark.parametrize("hard", [False, True], ids=["closed", "reset"])
 @on_both_loops
-async def test_a_server_that_leaves_when_tls_begins_was_sent_nothing(hard: bool) -> None:
+async def test_a_server_that_disconnects_when_tls_starts_was_sent_nothing(hard: bool) -> None:
     async def leave(reader: Reader, writer: Writer) -> None:
         await reader.readexactly(1)
         if hard:

@@ -36,7 +36,7 @@ REFERENCE = "a7" * 32
         ("expanded", "2.0.0", "", Event.DELIVERED, False),
     ],
 )
-def test_hard_and_soft_are_told_apart_by_code(
+def test_hard_and_soft_bounces_are_distinguished_by_code(
     action: str, status: str, diagnostic: str, event: ReceiptEvent, permanent: bool
 ) -> None:
     mail = read_mail(report(PER_MESSAGE, recipient(action, status, diagnostic)))
@@ -124,7 +124,7 @@ def test_a_persons_answer_is_a_reply_without_what_it_quotes() -> None:
         "X-Autoreply: yes", "Return-Path: <>",
     ],
 )  # fmt: skip
-def test_what_a_machine_sends_by_itself_is_no_reply(header: str) -> None:
+def test_an_automatic_message_is_not_a_reply(header: str) -> None:
     assert read_mail(letter(header)).receipts == []
     assert len(read_mail(letter("Auto-Submitted: no")).receipts) == 1
 

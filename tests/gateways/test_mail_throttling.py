@@ -70,7 +70,7 @@ def refused_somebody(mail: SmtpWitness) -> bool:
     return any(not request.was_accepted for request in mail.requests())
 
 
-async def test_a_mail_server_that_throttles_spends_nobodys_attempts(
+async def test_a_mail_server_that_throttles_uses_up_no_attempts(
     database: str, tmp_path: Path
 ) -> None:
     """F1: for a while everybody is told to come back later; then everybody is mailed once.
@@ -117,7 +117,7 @@ async def test_a_mail_server_that_throttles_spends_nobodys_attempts(
 
 
 @pytest.mark.parametrize("name", [TRIES, ONE_SHOT])
-async def test_a_mail_server_with_a_sending_rate_loses_nobody(
+async def test_a_mail_server_with_a_sending_rate_loses_no_message(
     mail: SmtpWitness, database: str, tmp_path: Path, name: str
 ) -> None:
     """F1: as SES does, 454 to whatever is beyond so many messages a second."""
@@ -126,7 +126,7 @@ async def test_a_mail_server_with_a_sending_rate_loses_nobody(
 
 
 @pytest.mark.parametrize("limit", ["connections", "messages"])
-async def test_a_mail_server_that_limits_connections_loses_nobody(
+async def test_a_mail_server_that_limits_connections_loses_no_message(
     mail: SmtpWitness, database: str, tmp_path: Path, limit: str
 ) -> None:
     """A2: 421 in the greeting, or after so many messages, is about the connection."""
@@ -162,7 +162,7 @@ async def everybody_is_mailed_at_the_first_attempt(
 @ON_POSTGRES
 @pytest.mark.parametrize("limit", [None, 4], ids=["default-50", "limit-4"])
 @pytest.mark.parametrize("scale", SCALES)
-async def test_postfix_limits_connections_and_everybody_is_mailed_exactly_once(
+async def test_postfix_limits_connections_and_everyone_is_emailed_exactly_once(
     mail: SmtpWitness, database: str, tmp_path: Path, scale: Scale, limit: int | None
 ) -> None:
     """A2: five worker processes at a healthy Postfix, all of Outrider's settings as shipped."""

@@ -132,7 +132,7 @@ def test_every_family_that_reports_runs_the_suite() -> None:
     assert bound == WRITERS.keys()
 
 
-def test_what_reports_nothing_has_no_reader() -> None:
+def test_a_provider_that_reports_nothing_has_no_reader() -> None:
     for name in ("fcm", "mastodon", "noop", "unknown"):
         assert gateways_of(name).receipt_reader("mine", name) is None
 

@@ -57,7 +57,7 @@ async def test_each_message_tells_twilio_where_to_report(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["twilio_sms", "twilio_voice"])
-async def test_without_a_public_url_twilios_request_is_as_it_was(name: str) -> None:
+async def test_without_a_public_url_twilios_request_is_unchanged(name: str) -> None:
     form = parse_qs((await body_of(name, target_settings(name), None)).decode())
     assert "StatusCallback" not in form
     keyed = target_settings(name).model_copy(
@@ -117,7 +117,7 @@ async def test_a_mails_envelope_carries_its_reference_sealed() -> None:
     assert headers["From"] == "outrider@localhost"
 
 
-async def test_without_a_return_path_the_envelope_is_as_it_was() -> None:
+async def test_without_a_return_path_the_envelope_is_unchanged() -> None:
     envelope = await mailed(TargetSettings(credentials={"receiptsSecret": "env:MINE"}))
     assert envelope.mail_from == "outrider@localhost"
     assert b"X-Outrider-Return" not in (envelope.original_content or b"")

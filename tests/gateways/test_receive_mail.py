@@ -263,7 +263,7 @@ async def server() -> AsyncIterator[tuple[Server, str]]:
     await runner.cleanup()
 
 
-async def test_receipts_are_posted_to_a_server_as_its_own_reader_wants_them(
+async def test_receipts_are_posted_in_the_format_that_the_servers_reader_expects(
     server: tuple[Server, str], receiver: MailReceiver
 ) -> None:
     door, url = server
@@ -281,7 +281,7 @@ async def test_receipts_are_posted_to_a_server_as_its_own_reader_wants_them(
     await client.close()
 
 
-async def test_a_workspace_of_its_own_has_one_segment_of_the_servers_path(
+async def test_a_workspace_is_one_segment_of_the_servers_path(
     server: tuple[Server, str], receiver: MailReceiver
 ) -> None:
     door, url = server

@@ -175,7 +175,7 @@ async def test_a_dropped_request_was_delivered_and_its_repetition_says_so(
     assert outcomes == [("dropped", True), ("dropped", False), ("duplicate_reference", False)]
 
 
-async def test_a_throttled_request_is_not_delivered_and_says_when_to_come_back(
+async def test_a_throttled_request_is_not_delivered_and_says_when_to_retry(
     sandbox: Sandbox, gateways: Gateways
 ) -> None:
     sandbox.change_faults({"throttleRate": 1.0, "retryAfterSeconds": 7})

@@ -169,7 +169,7 @@ async def test_the_command_reports_at_the_rates_it_is_given(door: Door, tmp_path
     assert await process.wait() == 0
 
 
-async def test_the_command_wants_something_to_sign_with(tmp_path: Path) -> None:
+async def test_the_command_requires_a_signing_secret(tmp_path: Path) -> None:
     process = await asyncio.create_subprocess_exec(
         sys.executable, "-m", "outrider", "sandbox", "--receipts-to", "http://127.0.0.1:1",
         stderr=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, cwd=tmp_path,

@@ -91,7 +91,7 @@ async def test_starttls_is_used_where_it_is_offered(trusted: Certificate) -> Non
     assert mailroom.connections == 1
 
 
-async def test_without_an_offer_auto_goes_on_in_the_clear_and_required_does_not() -> None:
+async def test_without_an_offer_of_tls_auto_continues_unencrypted_and_required_does_not() -> None:
     mailroom = Mailroom()
     async with mail_serving(mailroom) as port:
         url = f"smtp://127.0.0.1:{port}"
@@ -116,7 +116,7 @@ async def test_smtps_is_encrypted_from_the_start(trusted: Certificate) -> None:
 
 
 @pytest.mark.parametrize("from_start", [False, True])
-async def test_a_certificate_nobody_vouches_for_holds_the_target(
+async def test_an_untrusted_certificate_holds_the_target(
     trusted: Certificate, misnamed: Certificate, from_start: bool
 ) -> None:
     """A6, second half."""

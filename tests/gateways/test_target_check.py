@@ -242,7 +242,7 @@ async def test_a_mail_server_without_the_tls_that_is_asked_for_fails_the_check()
         failed(await check_mail(f"smtps://127.0.0.1:{port}"), CheckStep.TLS, "smtps://")
 
 
-async def test_starttls_that_is_offered_and_then_refused_is_told_in_the_servers_words() -> None:
+async def test_starttls_that_is_offered_and_then_refused_is_reported_in_the_servers_words() -> None:
     """A6."""
     server = ScriptedServer(ehlo="250-hello\r\n250 STARTTLS", starttls="454 TLS not available")
     async with serving(server) as port:

@@ -124,7 +124,7 @@ async def test_workspaces_reach_one_target_each_with_its_own_credential(
         }
 
 
-async def test_a_credential_is_shared_only_where_the_operator_says_so(
+async def test_a_credential_is_shared_only_if_the_operator_says_so(
     database: str, tmp_path: Path
 ) -> None:
     """R10, D35: who has none is not sent for, waits, and keeps nobody else waiting."""
@@ -319,7 +319,7 @@ async def test_a_shared_credential_is_the_default_workspaces_whichever_asks_firs
     assert found == ["default:KEY", "beta:OWN", "default:KEY"]
 
 
-def test_a_secret_that_is_given_at_one_target_is_not_given_at_another() -> None:
+def test_a_secret_of_one_target_is_not_given_to_another() -> None:
     """R10, D35: both targets name the same one, and only the first has it for this workspace."""
     targets = {
         "theirs": TargetSettings.model_validate({"workspaces": {str(ACME): own("KEY_ACME")}}),
@@ -356,7 +356,9 @@ async def test_check_looks_at_every_workspaces_set_up() -> None:
      {"workspaces": {str(ACME): {"credentials": {"apiKey": "re_123"}}}},
      {"workspaces": {str(ACME): {"options": {"apiKey": "re_123"}}}}],
 )  # fmt: skip
-def test_a_scope_that_means_nobody_or_a_value_is_refused(wrong: dict[str, object]) -> None:
+def test_a_scope_that_matches_no_workspace_or_is_a_value_is_refused(
+    wrong: dict[str, object],
+) -> None:
     """R10, D35."""
     with pytest.raises(ValidationError) as refused:
         TargetSettings.model_validate(wrong)

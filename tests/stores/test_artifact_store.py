@@ -55,7 +55,7 @@ async def test_what_was_put_is_read_back_with_its_size_and_digest(
     assert files(root) == {f"{RUN}/results.csv"}
 
 
-async def test_an_empty_artifact_is_one_too(artifacts: LocalArtifacts) -> None:
+async def test_an_empty_artifact_is_allowed(artifacts: LocalArtifacts) -> None:
     stored = await artifacts.put(RUN, "empty.csv", pieces())
     assert stored.size_bytes == 0
     assert await read(artifacts, stored.reference) == b""
@@ -250,7 +250,7 @@ async def test_a_reference_that_leads_elsewhere_finds_nothing(
         await read(artifacts, reference)
 
 
-async def test_a_folder_whose_name_begins_like_the_root_is_outside(
+async def test_a_folder_whose_name_starts_like_the_root_is_outside_it(
     artifacts: LocalArtifacts, root: Path
 ) -> None:
     beside = root.with_name(root.name + "-secret")
@@ -279,7 +279,7 @@ async def test_anyone_who_reads_a_reference_can_follow_it(artifacts: LocalArtifa
     assert await read(artifacts, f"file:{RUN}/the report é.html") == b"mine", "an older reference"
 
 
-async def test_a_folder_may_be_at_another_place_for_another_process(
+async def test_a_folder_may_have_another_path_in_another_process(
     artifacts: LocalArtifacts, root: Path
 ) -> None:
     stored = await artifacts.put(RUN, "report.html", pieces(b"mine"))

@@ -80,7 +80,7 @@ def fill_and_copy(writer: apsw.Connection, watched: Watched) -> None:
     write(writer, 1)
 
 
-def test_the_log_is_begun_again_when_it_is_copied(connect: Connect, watched: Watched) -> None:
+def test_the_log_is_restarted_when_it_has_been_copied(connect: Connect, watched: Watched) -> None:
     writer = open_writer(connect, watched)
     for _ in range(10):
         fill_and_copy(writer, watched)
@@ -106,7 +106,7 @@ def test_a_reader_only_puts_it_off(connect: Connect, watched: Watched) -> None:
     writer.close()
 
 
-def test_where_nobody_can_copy_beside_it_the_writer_does(
+def test_the_writer_copies_if_no_other_thread_can(
     connect: Connect, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A full disk, no more file handles: what waits in the log is not lost, and it is bounded."""

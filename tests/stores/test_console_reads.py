@@ -87,7 +87,7 @@ async def test_a_line_says_how_a_finished_run_ended(store: Store) -> None:
     assert await listed(store, ELSEWHERE) == []
 
 
-async def test_a_line_of_a_campaign_that_never_ran_has_no_numbers(store: Store) -> None:
+async def test_a_listed_campaign_that_never_ran_has_no_numbers(store: Store) -> None:
     await Workshop(store).campaign(3)
     [line] = await listed(store)
     assert (line.state, line.shown, line.accounting) == (CampaignState.NOT_STARTED, None, None)
@@ -214,7 +214,7 @@ async def test_campaigns_are_found_by_words_of_their_name_and_by_id(
     assert await found("nothing of it") == []
 
 
-async def test_a_filter_looks_through_so_many_and_goes_on_from_there(store: Store) -> None:
+async def test_a_filter_examines_a_limited_number_and_continues_from_there(store: Store) -> None:
     shop = Workshop(store)
     first = await shop.launch(1)
     ids = sorted([await shop.campaign(1) for _ in range(5)], reverse=True)

@@ -36,7 +36,7 @@ async def released(postgres_url: str, monkeypatch: pytest.MonkeyPatch) -> AsyncI
     ("first", "second"),
     [("channel_outbox", "job_queue"), ("job_queue", "channel_outbox"), ("run_events", "job_queue")],
 )
-async def test_a_server_goes_on_in_whatever_order_it_writes(
+async def test_a_server_continues_in_whatever_order_it_writes(
     released: str, first: str, second: str
 ) -> None:
     """The two waited for each other, until Postgres ended one of them."""

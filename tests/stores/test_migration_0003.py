@@ -64,7 +64,7 @@ def log_path(tmp_path: Path) -> Path:
     return tmp_path / "provider.ndjson"
 
 
-async def test_runs_of_before_get_their_log_and_go_on(
+async def test_existing_runs_get_their_log_and_continue(
     database: str,
     other_database: str,
     tmp_path: Path,

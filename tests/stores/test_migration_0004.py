@@ -29,7 +29,7 @@ __all__ = ["other_database"]
 TABLES = (*OLD_TABLES, "run_events", "run_snapshots", "run_requests")
 
 
-async def test_a_ledger_of_before_stays_as_it_was_and_workflows_begin(
+async def test_an_existing_ledger_stays_unchanged_when_workflows_are_introduced(
     database: str, other_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Sandbox() as sandbox:

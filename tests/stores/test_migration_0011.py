@@ -29,7 +29,7 @@ __all__ = ["other_database"]
 LEFT, ASKED = "+447700900001", "+447700900002"
 
 
-async def test_opt_outs_go_on_holding_and_hold_for_intents_that_waited(
+async def test_opt_outs_remain_in_force_also_for_waiting_intents(
     database: str, other_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A8: a recipient's own unsubscribe lets transactional messages through, all else does not."""

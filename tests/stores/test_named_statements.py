@@ -24,7 +24,7 @@ RETURNING id;
 """
 
 
-def test_a_statement_may_be_another_one_less_a_clause(tmp_path: Path) -> None:
+def test_a_statement_may_be_another_one_without_a_clause(tmp_path: Path) -> None:
     (tmp_path / "things.sql").write_text(FILE)
     found = load_statements(tmp_path)
     assert found["add_new"].sql.split() == [
@@ -48,9 +48,7 @@ def test_a_statement_may_be_another_one_less_a_clause(tmp_path: Path) -> None:
         FILE + "SELECT 1;",
     ],
 )
-def test_a_clause_that_is_not_there_and_words_of_its_own_are_refused(
-    tmp_path: Path, wrong: str
-) -> None:
+def test_a_missing_clause_and_unknown_words_are_refused(tmp_path: Path, wrong: str) -> None:
     (tmp_path / "things.sql").write_text(wrong)
     with pytest.raises(AssertionError):
         load_statements(tmp_path)

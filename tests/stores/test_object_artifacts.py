@@ -88,7 +88,7 @@ async def test_what_was_put_is_read_back_with_its_size_and_digest(
     ArtifactRef(stored.reference, "results", stored.sha256, stored.size_bytes)
 
 
-async def test_an_empty_artifact_is_one_too(artifacts: ObjectArtifacts) -> None:
+async def test_an_empty_artifact_is_allowed(artifacts: ObjectArtifacts) -> None:
     stored = await artifacts.put(RUN, "empty.csv", pieces())
     assert stored.size_bytes == 0
     assert await read(artifacts, stored.reference) == b""
@@ -218,7 +218,7 @@ async def test_a_bucket_that_is_not_there_is_a_store_that_is_unavailable(
     assert "planted" not in f"{refused.value} {refused.value.hint}"
 
 
-async def test_a_server_that_is_gone_is_a_store_that_is_unavailable(
+async def test_a_server_that_is_down_is_an_unavailable_store(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     with serving_objects() as server:

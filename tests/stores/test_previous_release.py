@@ -139,7 +139,7 @@ def test_the_recording_is_of_an_earlier_schema() -> None:
 
 
 @pytest.mark.empty_database
-async def test_the_previous_release_begins_a_run_and_this_one_ends_it(
+async def test_the_previous_release_starts_a_run_and_this_one_finishes_it(
     database: str, tmp_path: Path, previous: Path
 ) -> None:
     """R7, D32: over real HTTP, with one provider and one receiver of events for both."""

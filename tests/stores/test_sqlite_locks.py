@@ -23,7 +23,7 @@ raw.close()
 """
 
 
-async def test_another_process_that_comes_and_goes_leaves_the_log_where_it_is(
+async def test_another_process_that_opens_and_closes_the_database_keeps_its_log(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "outrider.db"

@@ -35,7 +35,7 @@ def scene() -> Iterator[Scene]:
     scene.release()
 
 
-def test_what_is_short_goes_first_and_otherwise_who_came_first(scene: Scene) -> None:
+def test_short_transactions_go_first_and_otherwise_the_oldest(scene: Scene) -> None:
     scene.queue("window 1", large=True)
     scene.queue("window 2", large=True)
     scene.queue("claim", large=False)
@@ -44,7 +44,7 @@ def test_what_is_short_goes_first_and_otherwise_who_came_first(scene: Scene) -> 
     assert scene.served == ["claim", "message", "window 1", "window 2"]
 
 
-def test_a_large_one_waits_for_so_many_short_ones_and_no_more(scene: Scene) -> None:
+def test_a_large_transaction_waits_for_a_limited_number_of_short_ones(scene: Scene) -> None:
     scene.queue("window", large=True)
     for number in range(2 * SQLITE_SHORT_BEFORE_LARGE):
         scene.queue(f"short {number}", large=False)
@@ -75,7 +75,7 @@ def test_a_closed_writer_takes_nothing(scene: Scene) -> None:
         scene.queue("late", large=False)
 
 
-def test_no_large_one_begins_between_the_short_ones_of_a_message(
+def test_no_large_transaction_starts_between_the_short_ones_of_a_message(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer_thread, "SQLITE_LARGE_WAIT_SECONDS", 60.0)

@@ -102,7 +102,7 @@ async def test_a_throttle_can_hit_a_share_of_the_requests(gateway: WitnessGatewa
     assert 5 < statuses.count(503) < 35
 
 
-async def test_gone_away_it_refuses_connections_and_comes_back_on_its_port(
+async def test_when_stopped_it_refuses_connections_and_restarts_on_its_port(
     gateway: WitnessGateway,
 ) -> None:
     told_at = await gateway.script(away=True, seconds=0.3)
@@ -216,7 +216,7 @@ async def test_a_mail_server_keeps_to_a_rate(mail: SmtpWitness) -> None:
         await mail_to(mail, "c@example.test")
 
 
-async def test_a_mail_whose_client_goes_has_no_end(mail: SmtpWitness) -> None:
+async def test_a_mail_whose_client_disconnects_is_not_completed(mail: SmtpWitness) -> None:
     await mail.script(end_of_data_seconds=5)
     _, writer = await asyncio.open_connection("127.0.0.1", mail.port)
     commands = ["EHLO a", "MAIL FROM:<a@example.test>", "RCPT TO:<b@example.test>", "DATA", "", "."]

@@ -47,7 +47,7 @@ EMAILS = [
 
 
 @pytest.mark.parametrize(("written", "normal"), EMAILS)
-def test_an_email_reaches_its_own_owner_or_nobody(written: str, normal: str | None) -> None:
+def test_an_email_reaches_its_owner_or_no_one(written: str, normal: str | None) -> None:
     assert normalise_email(written) == normal
 
 

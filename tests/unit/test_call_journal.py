@@ -24,7 +24,7 @@ WORKER = WorkerId("host/1/2")
 IDS = [OutboxId(each) for each in SystemIds().batch(RECORDS + 1)]
 
 
-def test_what_was_begun_and_not_ended_is_read_back(tmp_path: Path) -> None:
+def test_calls_started_and_not_ended_are_read_back(tmp_path: Path) -> None:
     journal = MappedCallJournal(tmp_path, WORKER)
     for outbox_id in IDS[:3]:
         journal.begin(outbox_id, JOB, Fence(1))
@@ -59,7 +59,7 @@ def test_after_another_boot_it_says_nothing(
     assert CallJournalFolder(tmp_path).begun_by(WORKER) is None
 
 
-def test_with_more_calls_than_it_has_room_for_it_says_nothing(tmp_path: Path) -> None:
+def test_with_more_calls_than_it_can_record_the_journal_is_unknown(tmp_path: Path) -> None:
     journal = MappedCallJournal(tmp_path, WORKER)
     for outbox_id in IDS:
         journal.begin(outbox_id, JOB, Fence(1))

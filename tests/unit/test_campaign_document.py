@@ -186,7 +186,7 @@ def test_two_calls_that_share_a_scripts_version_are_refused_by_their_names() -> 
     assert "'monday' and 'friday'" in found["messages[2].scriptVersion"]
 
 
-def test_a_call_whose_script_has_no_version_is_one_by_itself() -> None:
+def test_a_call_whose_script_has_no_version_is_identified_by_its_asset() -> None:
     """B2: the asset that a message becomes is a version already."""
     document = parse(
         {

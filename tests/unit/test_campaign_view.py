@@ -88,7 +88,7 @@ def test_progress_that_comes_after_a_pause_cannot_flip_it_back() -> None:
     assert view.control_phase == "launch"
 
 
-def test_progress_of_a_phase_nobody_knows_is_ignored() -> None:
+def test_progress_of_an_unknown_phase_is_ignored() -> None:
     assert not CampaignView().apply_event(event(1, PROGRESS_EVENT))
 
 
@@ -144,7 +144,7 @@ def test_events_in_any_order_and_number_never_leave_the_view_behind_its_snapshot
 
 
 @given(histories)
-def test_events_in_order_with_repeats_come_to_the_same_as_without(
+def test_events_in_order_with_repeats_give_the_same_result_as_without(
     history: list[tuple[str, str, float]],
 ) -> None:
     events = [event(sequence, *each) for sequence, each in enumerate(history, start=1)]

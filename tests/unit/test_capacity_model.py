@@ -52,7 +52,7 @@ def by_name(layout: Layout, per_day: float = PER_DAY) -> dict[str, float]:
     return {bound.of: bound.per_second for bound in bounds(COSTS, layout, per_day)}
 
 
-def test_a_worker_is_bound_by_its_own_core_where_its_renderer_has_another() -> None:
+def test_a_worker_is_limited_by_its_own_core_if_its_renderer_has_another() -> None:
     assert worker_rate(COSTS, LAYOUT) == pytest.approx(0.5 / 200e-6)
 
 
@@ -107,7 +107,7 @@ def test_log_and_disk_take_the_random_pages_on_top() -> None:
     )
 
 
-def test_an_empty_ledger_costs_no_random_page() -> None:
+def test_an_empty_ledger_needs_no_random_reads() -> None:
     assert random_pages(COSTS, replace(LAYOUT, days_kept=0), PER_DAY) == 0.0
     assert log_bytes(COSTS, replace(LAYOUT, days_kept=0), PER_DAY) == 1_000
 
@@ -176,7 +176,7 @@ def test_a_burst_is_worked_off_at_what_is_left_of_the_capacity() -> None:
     assert day.keeps_up
 
 
-def test_calls_under_way_are_rate_times_latency() -> None:
+def test_concurrent_calls_are_rate_times_latency() -> None:
     assert calls_needed(1_000, 0.2) == 200
 
 

@@ -71,7 +71,7 @@ def test_what_was_measured_bears_the_model_of_random_pages_out(found: dict[str, 
     assert 0.5 * 8_192 < image < 8_192
 
 
-def test_every_layout_has_a_name_of_its_own() -> None:
+def test_every_layout_has_its_own_name() -> None:
     assert len({layout.name for layout in CHOICES}) == len(CHOICES)
 
 

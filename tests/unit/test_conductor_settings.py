@@ -58,7 +58,7 @@ def test_every_setting_has_its_variable_and_goes_to_children(
         ),
     ],
 )
-def test_what_cannot_be_meant_is_refused_and_never_repeated(
+def test_a_mistaken_secret_is_refused_and_never_repeated(
     settings: dict[str, object], why: str
 ) -> None:
     with pytest.raises(ValidationError, match=why) as refused:

@@ -20,6 +20,6 @@ def test_markup_is_escaped_and_commands_to_the_terminal_are_spelt_out(
     assert shown(text) == printed
 
 
-def test_a_text_between_colons_stays_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_text_between_colons_is_unchanged(capsys: pytest.CaptureFixture[str]) -> None:
     out.print("no server answers at a:b:7233")
     assert "a:b:7233" in capsys.readouterr().out

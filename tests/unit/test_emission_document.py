@@ -88,7 +88,7 @@ def test_control_characters_and_depth_are_refused_with_their_place() -> None:
     assert event_texts(read_emission({**EXAMPLE, "variables": {"x": "\\u0000"}}))
 
 
-def test_what_programs_import_stays_as_it_is() -> None:
+def test_what_programs_import_stays_unchanged() -> None:
     assert transactional.__all__ == ["Emission", "emit_in_postgres", "emit_in_sqlite"]
     inside = ["connection", "emission", "scope", "trace_parent"]
     for function in (transactional.emit_in_postgres, transactional.emit_in_sqlite):

@@ -40,7 +40,7 @@ def test_an_id_is_a_uuid_of_version_7_and_the_rfc_variant(tick: int, random: byt
 
 
 @given(ticks, noise)
-def test_an_id_begins_with_its_millisecond(tick: int, random: bytes) -> None:
+def test_an_id_starts_with_its_millisecond(tick: int, random: bytes) -> None:
     (text,) = uuid7_batch(tick, random)
     assert uuid.UUID(text).int >> 80 == tick // TICKS_PER_MS
 

@@ -210,7 +210,7 @@ def test_a_link_that_is_none_is_not_shown() -> None:
         assert "here:" not in rendered(ProposalEmail(), event({"quote": {"url": url}}))[1]
 
 
-def test_no_more_items_are_printed_than_the_limit_and_the_page_says_so() -> None:
+def test_at_most_the_limit_of_items_is_printed_and_the_page_says_so() -> None:
     items = [{"description": f"Item {number}"} for number in range(QUOTE_ITEMS_MAX + 3)]
     [attachment] = composed(ThankYouEmail(), event({"quote": {"items": items}})).attachments
     reader = pypdf.PdfReader(io.BytesIO(base64.b64decode(attachment.base64 or "")), strict=True)
@@ -245,7 +245,7 @@ def test_each_mail_can_be_composed_whatever_the_event_contains(
             assert len(attachment.name) <= ATTACHMENT_NAME_MAX_CHARACTERS
 
 
-def test_a_trigger_is_known_by_itself_by_a_sender_or_by_a_rule() -> None:
+def test_a_trigger_is_known_if_it_is_built_in_or_has_a_sender_or_a_rule() -> None:
     assert {
         "lead_welcome", "quote_sent", "quote_accepted", "quote_rejected", "appointment",
     } == BUILT_IN_TRIGGERS  # fmt: skip

@@ -9,7 +9,7 @@ from outrider.domain.markup import is_html
     "template",
     ["<p>", "  \n<html>", "{# note #}<p>", "{% if x %}\n<p>{% endif %}", "{# a #} {% b %}<i>"],
 )
-def test_what_begins_with_a_tag_is_html(template: str) -> None:
+def test_a_text_that_starts_with_a_tag_is_html(template: str) -> None:
     assert is_html(template)
 
 

@@ -50,7 +50,7 @@ def test_a_phase_is_said_as_people_mean_it(
     assert (state_word(found, NOW), why(found)) == (word, reason)
 
 
-def test_what_is_due_is_not_scheduled_any_more() -> None:
+def test_what_is_due_is_no_longer_scheduled() -> None:
     due = phase("in_progress", runStatus="queued", scheduledFor="2026-11-16T00:00:00Z")
     assert state_word(due, NOW) == "in_progress"
 

@@ -139,7 +139,7 @@ def test_a_transition_is_one_of_the_contracts_or_none(state: PhaseState, trigger
         assert transition(state, trigger) == (after, LIFECYCLE_EVENTS[trigger])
 
 
-def test_only_what_begins_a_run_is_announced_to_the_engine_as_a_start() -> None:
+def test_only_what_starts_a_run_is_announced_to_the_engine_as_a_start() -> None:
     started = {trigger for trigger, event in LIFECYCLE_EVENTS.items() if event == "phase_started"}
     assert started == BEGINNINGS == {"start", "rerun", "retry"}
 
@@ -193,7 +193,7 @@ ORDER = ("first", "second", "third")
 
 @pytest.mark.parametrize("phase", ORDER)
 @pytest.mark.parametrize("action", [Action.START, Action.RERUN, Action.RETRY])
-def test_a_phase_begins_alone_and_after_all_that_come_before_it(phase: str, action: Action) -> None:
+def test_a_phase_starts_alone_and_after_all_earlier_phases(phase: str, action: Action) -> None:
     for states in product(PhaseState, repeat=3):
         begins_alone_and_in_order(phase, action, dict(zip(ORDER, states, strict=True)))
 

@@ -359,7 +359,7 @@ def test_a_snapshot_comes_back_from_its_document_without_loss(drawn: list[Drawn]
 
 
 @given(events, events)
-def test_projecting_goes_on_from_a_stored_document_as_from_the_snapshot(
+def test_projecting_continues_from_a_stored_document_as_from_the_snapshot(
     first: list[Drawn], second: list[Drawn]
 ) -> None:
     log = numbered(first + second)

@@ -66,7 +66,7 @@ def test_everything_that_is_known_of_a_quote_is_on_its_page() -> None:
         assert text in page
 
 
-def test_a_quote_of_which_nothing_is_known_is_a_page_all_the_same() -> None:
+def test_a_quote_without_any_details_still_makes_a_page() -> None:
     [page] = pages(quote_pdf(Quote(), ""))
     assert page.split() == ["Your", "quote", "1", "/", "1"]
 
@@ -86,7 +86,7 @@ def test_the_same_quote_is_the_same_bytes_in_every_process() -> None:
     assert made.stdout == content
 
 
-def test_many_items_go_on_over_pages_and_each_is_on_one_of_them() -> None:
+def test_many_items_span_pages_and_each_is_on_one_of_them() -> None:
     items = tuple(QuoteItem(f"Item number {number}", "1") for number in range(120))
     found = pages(quote_pdf(QUOTE._replace(items=items, more_items=7), ""))
     assert len(found) == 3
@@ -165,6 +165,6 @@ def test_no_text_breaks_the_document(texts: list[str], title: str) -> None:
     assert pages(quote_pdf(quote, event_fields.shown(title)))
 
 
-def test_a_text_that_looks_like_a_page_count_stays_as_it_is() -> None:
+def test_a_text_that_looks_like_a_page_count_is_unchanged() -> None:
     [page] = pages(quote_pdf(QUOTE._replace(title="{nb} pages"), "{nb}"))
     assert page.count("{nb}") == 2

@@ -145,7 +145,7 @@ def test_criteria_are_ticked_or_crossed() -> None:
     assert "Certificate does not hold" in read.text
 
 
-def test_a_launch_without_a_single_item_has_a_page_all_the_same() -> None:
+def test_a_launch_without_items_still_has_a_page() -> None:
     nothing = dict.fromkeys(("intended", "waiting", "inDoubt", "sent", "failed", "skipped"), 0)
     read = page(summary(accounting=nothing, run={}))
     assert "There are no ledger lines." in read.text
@@ -184,7 +184,7 @@ def test_a_launch_of_several_runs_says_whose_certificate_it_shows() -> None:
     assert "It is of the latest of 3 runs" in read.text
 
 
-def test_times_are_written_for_people_and_nonsense_is_left_as_it_is() -> None:
+def test_times_are_formatted_for_people_and_nonsense_is_unchanged() -> None:
     assert "started 2026-12-01 09:00:02 UTC" in page(summary()).text
     assert "started <b>" in page(summary(run={"startedAt": "<b>"})).text
 

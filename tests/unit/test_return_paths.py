@@ -39,7 +39,7 @@ def test_another_key_reads_nothing(reference: str) -> None:
 @given(
     REFERENCES, st.integers(0, 55), st.sampled_from("0123456789abcdefghijklmnopqrstuvwxyz-_=+. ")
 )
-def test_a_changed_token_is_nobodys(reference: str, place: int, letter: str) -> None:
+def test_a_changed_token_belongs_to_nobody(reference: str, place: int, letter: str) -> None:
     token = make_token(KEY, reference)
     assert token is not None
     changed = token[:place] + letter + token[place + 1 :]

@@ -61,7 +61,7 @@ def event(**changes: Any) -> RunEvent:
 
 
 @pytest.mark.parametrize("name", sorted(SCHEMAS))
-def test_every_schema_is_one_and_has_the_name_of_its_file(name: str) -> None:
+def test_every_schema_is_valid_and_has_the_name_of_its_file(name: str) -> None:
     """R7."""
     jsonschema_rs.meta.validate(SCHEMAS[name])
     assert SCHEMAS[name]["$id"] == f"urn:outrider:schemas:v1:{name}"

@@ -49,11 +49,11 @@ def test_no_character_can_be_changed() -> None:
     ["", "x", token()[:-1], token() + "A", token() + "=", f" {token()}", token() * 2, "é" * 98,
      token().replace("A", "+", 1), "\x00" * TOKEN_CHARACTERS, "A" * TOKEN_CHARACTERS],
 )  # fmt: skip
-def test_what_is_no_token_is_nobodys(text: str) -> None:
+def test_an_invalid_token_belongs_to_nobody(text: str) -> None:
     assert read_token(SECRET, text, None) is None
 
 
-def test_another_databases_token_is_nobodys() -> None:
+def test_a_token_of_another_database_belongs_to_nobody() -> None:
     assert read_token(SECRET, token(secret=OTHER), None) is None
 
 

@@ -88,7 +88,7 @@ def test_one_refusal_that_could_be_about_us_waits_alone() -> None:
     assert (result.closes, result.reason) == (Closes.THE_ITEM, "blocked")
 
 
-def test_the_same_for_many_in_a_row_is_about_us() -> None:
+def test_the_same_refusal_for_many_in_a_row_is_about_us() -> None:
     """A3: a blocklist answers everybody so."""
     suspicions = Suspicions()
     results = [refused(suspicions, str(number)) for number in range(SMTP_SUSPECTS_MAX + 2)]
@@ -97,7 +97,7 @@ def test_the_same_for_many_in_a_row_is_about_us() -> None:
     assert results[-1] == Held("blocked", "554 5.7.1 denied", Closes.THE_ITEM)
 
 
-def test_one_that_is_refused_again_while_others_are_taken_is_about_itself() -> None:
+def test_a_message_refused_again_while_others_are_accepted_is_itself_at_fault() -> None:
     suspicions = Suspicions()
     assert isinstance(refused(suspicions, "a"), Throttled)
     assert isinstance(refused(suspicions, "a"), Throttled), "nobody else was taken meanwhile"

@@ -121,7 +121,7 @@ def test_a_phase_transition_that_contract_003_crosses_out_has_no_trigger(
     assert PhaseState(target) not in from_source
 
 
-def test_the_phase_machine_has_contract_003s_valid_rows_and_no_more() -> None:
+def test_the_phase_machine_has_exactly_contract_003s_valid_rows() -> None:
     table = {
         (state.value, after.value, trigger)
         for (state, trigger), after in PHASE_MACHINE.table.items()

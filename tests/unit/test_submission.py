@@ -240,7 +240,7 @@ def test_a_door_that_closed_says_when_it_opens_and_an_item_waits_in_its_place() 
         assert verdict(result).next_attempt_at is None
 
 
-def test_an_item_that_is_refused_alone_gets_a_time_to_come_back() -> None:
+def test_an_item_that_is_refused_alone_gets_a_time_to_retry() -> None:
     told: list[tuple[int, float | None]] = []
 
     def delay_seconds(attempts: int, retry_after_seconds: float | None) -> float:
@@ -433,7 +433,7 @@ def test_a_contract_survives_its_own_document(policy: Policy, terminal: set[str]
 @pytest.mark.parametrize("policy", [OneShot(), MaxAttempts(1), TEN_SECONDS])
 @pytest.mark.parametrize("maybe_received", [False, True])
 @pytest.mark.parametrize("closes", list(Closes))
-def test_a_refusal_of_us_is_nobodys_attempt_and_settles_nothing(
+def test_a_refusal_of_our_setup_is_not_an_attempt_and_settles_nothing(
     policy: Policy, maybe_received: bool, closes: Closes
 ) -> None:
     """A3, A5: it ends no item and no doubt."""

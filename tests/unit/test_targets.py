@@ -77,7 +77,7 @@ def test_a_full_bucket_grants_its_burst_and_then_says_when_the_next_tokens_come(
     assert admit(one.door, POLICY, 15, at(0.5)).granted == 5
 
 
-def test_who_wants_many_comes_back_when_a_second_is_worth_it() -> None:
+def test_a_caller_that_wants_many_is_asked_to_return_after_a_second() -> None:
     empty = admit(OPEN, POLICY, 10, NOON).door
     assert admit(empty, POLICY, 5, NOON).wait_until == at(0.5)
     assert admit(empty, POLICY, 500, NOON).wait_until == at(1.0)
@@ -102,7 +102,7 @@ def test_no_sequence_of_requests_gets_more_than_burst_plus_rate(
 
 
 @given(st.integers(1, 50), st.integers(1, 20), st.floats(0.1, 100))
-def test_a_caller_that_comes_back_at_the_given_time_is_admitted(
+def test_a_caller_that_retries_at_the_given_time_is_admitted(
     want: int, burst: int, rate: float
 ) -> None:
     policy = TargetPolicy(rate_per_second=rate, burst=burst)
@@ -122,7 +122,7 @@ def test_without_a_rate_all_are_admitted() -> None:
     assert admit(OPEN, TargetPolicy(), 10_000, NOON).granted == 10_000
 
 
-def test_nobody_asks_to_make_no_call() -> None:
+def test_asking_to_make_no_call_is_a_bug() -> None:
     with pytest.raises(AssertionError):
         admit(OPEN, POLICY, 0, NOON)
 
@@ -130,7 +130,7 @@ def test_nobody_asks_to_make_no_call() -> None:
 # throttling
 
 
-def test_a_throttled_door_lets_nobody_in_and_then_one_at_a_time() -> None:
+def test_a_throttled_door_admits_no_calls_and_then_one_at_a_time() -> None:
     first = opening(THROTTLED)
     assert (THROTTLED.state, THROTTLED.since) == (DoorState.THROTTLED, NOON)
     assert first == at(THROTTLE_FIRST_SECONDS)
@@ -158,7 +158,7 @@ def test_an_answer_ends_the_backoff() -> None:
     assert opening(throttled(open_again, at(4))) == at(4 + THROTTLE_FIRST_SECONDS)
 
 
-def test_retry_after_closes_the_door_for_everybody_until_then() -> None:
+def test_retry_after_closes_the_door_for_all_workspaces_until_then() -> None:
     slowed = throttled(OPEN, NOON, retry_after=20)
     assert admit(slowed, POLICY, 1, at(19)).wait_until == at(20)
     assert admit(slowed, POLICY, 1, at(20)).granted == 1
@@ -199,7 +199,7 @@ def test_whose_probe_is_throttled_leaves_the_next_one_to_the_others() -> None:
         assert opening(report(OPEN, POLICY, for_us, NOON)) == opening(shared)
 
 
-def test_the_door_of_a_workspace_has_no_slots_of_its_own() -> None:
+def test_the_door_of_a_workspace_has_no_separate_slots() -> None:
     """Calls are counted at the door that all share; this one is trusted again once it is open."""
     closed = report(OPEN, POLICY, Report(OPEN.epoch, throttled=1, in_flight=0), NOON)
     assert report(closed, POLICY, Report(closed.epoch, answered=1), at(1)).is_untroubled
@@ -256,7 +256,7 @@ def test_an_answer_between_failures_starts_the_count_again() -> None:
     assert failed(door, at(2), failures=2).is_open
 
 
-def test_while_one_probe_is_out_nobody_else_is_admitted() -> None:
+def test_while_one_probe_is_in_progress_no_other_call_is_admitted() -> None:
     probing = probed(DOWN)
     for seconds in (30, 31, 45, 59.5):
         other = admit(probing, POLICY, 100, at(seconds))
@@ -277,7 +277,7 @@ def test_a_probe_that_is_throttled_says_that_the_target_can_be_reached() -> None
     assert (door.state, door.opens_at) == (DoorState.THROTTLED, at(70))
 
 
-def test_a_probe_of_a_throttled_target_that_reaches_nobody_finds_it_down() -> None:
+def test_a_probe_that_cannot_connect_finds_a_throttled_target_down() -> None:
     door = failed(probed(THROTTLED), at(1))
     assert (door.state, door.opens_at) == (DoorState.DOWN, at(31))
 
@@ -344,7 +344,7 @@ def test_whatever_is_reported_the_door_holds_together(
         assert door.probe_until is None or not door.is_open
 
 
-def test_each_closing_begins_a_new_epoch_and_opening_does_not() -> None:
+def test_each_closing_starts_a_new_epoch_and_opening_does_not() -> None:
     door = probed(DOWN)
     assert (DOWN.epoch, door.epoch) == (1, 1)
     door = failed(door, at(31))
@@ -397,14 +397,14 @@ def test_slots_grow_again_while_it_answers_and_no_faster_than_agreed() -> None:
 # an operator
 
 
-def test_a_reset_door_is_open_and_troubles_nobody() -> None:
+def test_a_reset_door_is_open_and_its_alert_is_closed() -> None:
     for door in (DOWN, THROTTLED, probed(DOWN), replace(OPEN, failures=2, slots=3, slots_at=NOON)):
         anew = reset(door, at(5))
         assert anew.is_untroubled
         assert admit(anew, POLICY, 5, at(5)).granted == 5
 
 
-def test_who_was_admitted_before_a_closed_door_was_reset_has_no_news_of_it() -> None:
+def test_reports_of_calls_admitted_before_a_reset_are_ignored() -> None:
     probing = probed(DOWN)
     anew = reset(probing, at(31))
     assert anew.epoch == probing.epoch + 1
@@ -457,7 +457,7 @@ def test_after_slots_changed_one_renewal_each_is_enough_and_two_are_fair(
     assert parts == [min(want, part) for want, part in zip(wants, even, strict=True)]
 
 
-def test_a_worker_alone_has_all_that_it_wants_and_there_is() -> None:
+def test_a_single_worker_gets_all_the_slots_it_asks_for() -> None:
     assert share_of(5, 16, 0, 1, 0) == 5
     assert share_of(5, 3, 0, 1, 0) == 3
 

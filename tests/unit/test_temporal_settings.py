@@ -103,7 +103,7 @@ def test_a_child_process_is_given_the_same(
         ({"temporal_codec_key": "ab" * 32}, "never the secret itself"),
     ],
 )
-def test_what_cannot_be_meant_is_refused_and_never_repeated(
+def test_a_mistaken_secret_is_refused_and_never_repeated(
     settings: dict[str, object], why: str
 ) -> None:
     with pytest.raises(ValidationError, match=why) as refused:

@@ -17,7 +17,7 @@ def test_a_storable_text_has_bytes_and_no_nul(text: str) -> None:
 
 
 @given(st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"])))
-def test_a_text_that_can_be_kept_is_kept_as_it_is(text: str) -> None:
+def test_a_storable_text_is_kept_unchanged(text: str) -> None:
     assert storable(text) == text
 
 

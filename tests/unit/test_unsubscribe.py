@@ -56,7 +56,7 @@ FIRST_VERSION = (
 
 
 @given(scopes, channels, addresses)
-def test_a_token_shows_nobody_whom_it_is_for(scope: Scope, channel: Channel, address: str) -> None:
+def test_a_token_does_not_reveal_its_address(scope: Scope, channel: Channel, address: str) -> None:
     """X8: the address was there to be read, in base64."""
     token = make_token(SECRET, scope, channel, address)
     raw = base64.urlsafe_b64decode(token + "=" * (-len(token) % 4))
@@ -81,7 +81,7 @@ def test_however_an_address_is_spelt_its_token_is_the_same() -> None:
 
 
 @given(scopes, addresses, st.binary(min_size=SECRET_BYTES, max_size=SECRET_BYTES))
-def test_without_the_secret_nobody_makes_one(scope: Scope, address: str, other: bytes) -> None:
+def test_without_the_secret_nobody_can_forge_one(scope: Scope, address: str, other: bytes) -> None:
     token = make_token(other, scope, Channel.EMAIL, address)
     assert (read_token(SECRET, token) is None) is (other != SECRET)
 
@@ -144,7 +144,7 @@ def test_the_secret_is_not_shown() -> None:
         ("abcd", "•••"),
     ],
 )
-def test_an_address_is_shown_to_who_knows_it_already(address: str, masked: str) -> None:
+def test_an_address_is_shown_only_to_those_who_already_know_it(address: str, masked: str) -> None:
     assert Unsubscription(DEFAULT_SCOPE, Channel.EMAIL, address).masked_address == masked
 
 

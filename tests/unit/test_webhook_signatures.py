@@ -28,7 +28,7 @@ def test_the_specifications_example_has_the_specifications_signature() -> None:
     assert by_hand(key) == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
 
 
-def test_a_secret_without_the_prefix_is_used_as_it_is() -> None:
+def test_a_secret_without_the_prefix_is_used_unchanged() -> None:
     secret = "a secret text of some length".replace(" ", "-")
     headers = signed_headers(signing_keys(secret), MESSAGE, SENT_AT, BODY)
     assert headers["webhook-signature"] == by_hand(secret.encode())

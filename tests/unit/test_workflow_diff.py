@@ -36,7 +36,7 @@ def told(found: WorkflowDiff) -> list[tuple[str, int, int, str | None]]:
     ]
 
 
-def test_what_is_as_it_is_written_changes_nothing() -> None:
+def test_an_unchanged_document_changes_nothing() -> None:
     here = [ExistingRule(QUOTE, [step(1, 1, "a"), step(2, 2, "b")])]
     found = diff(here, [written(text(1, "a"), text(2, "b"))], prune=True)
     assert not found.changes_something
@@ -61,7 +61,7 @@ def test_a_change_is_shown_field_by_field() -> None:
     }
 
 
-def test_steps_of_one_order_are_told_apart_by_age_and_by_position() -> None:
+def test_steps_of_one_order_are_distinguished_by_age_and_position() -> None:
     here = [ExistingRule(QUOTE, [step(9, 1, "younger"), step(3, 1, "older"), step(5, 2, "next")])]
     found = diff(here, [written(text(2, "next"), text(1, "older"), text(1, "edited"))], prune=True)
     assert told(found) == [

@@ -234,7 +234,7 @@ def test_custom_recipients_are_kept_in_their_normal_form() -> None:
     assert recipients.custom_phones == ("+447700900123",)
 
 
-def test_a_file_has_no_more_than_its_limits() -> None:
+def test_a_file_is_held_to_its_limits() -> None:
     assert {*problems({"rules": [RULE] * (WORKFLOW_RULES_MAX + 1)})} == {"rules"}
     many = {**RULE, "steps": [STEP] * (WORKFLOW_STEPS_MAX + 1)}
     assert {*problems({"rules": [many]})} == {"rules[0].steps"}
@@ -264,7 +264,7 @@ def test_a_steps_rule_is_one_problem_of_many() -> None:
     assert [problem.path for problem in caught.value.problems] == ["ruleId", "body"]
 
 
-def test_the_file_in_the_documentation_is_one() -> None:
+def test_the_file_in_the_documentation_is_valid() -> None:
     page = (Path(__file__).parents[2] / "docs/workflows.md").read_text()
     section = page.partition("## The file")[2]
     sample = section.partition("```toml\n")[2].partition("```")[0]

@@ -113,7 +113,7 @@ class EventLogConformance:
             *(("StepCompleted", f"job-{number}") for number in range(1, 6)),
         ]  # fmt: skip
 
-    async def test_an_event_comes_back_as_it_was_told(
+    async def test_an_event_is_read_back_as_it_was_written(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
         seen_at = NOON - timedelta(microseconds=1)
@@ -129,13 +129,13 @@ class EventLogConformance:
             "plan-9", key,
         )  # fmt: skip
 
-    async def test_what_was_told_without_a_time_happened_now(
+    async def test_an_event_without_a_time_happened_now(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
         await append_to(bench.here, run_id, APPROVED)
         assert [event.occurred_at for event in await everything(bench.here, run_id)] == [NOON]
 
-    async def test_the_same_told_again_is_one_event_and_changes_nothing(
+    async def test_a_repeated_append_is_one_event_and_changes_nothing(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
         await append_to(bench.here, run_id, APPROVED, STEP_DONE)
@@ -144,7 +144,7 @@ class EventLogConformance:
         assert not await append_to(bench.there, run_id, again, APPROVED)
         assert await everything(bench.here, run_id) == before
 
-    async def test_the_same_told_twice_at_once_is_one_event(
+    async def test_two_concurrent_appends_of_the_same_are_one_event(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
         assert len(await append_to(bench.here, run_id, STEP_DONE, STEP_DONE, STEP_DONE)) == 1
@@ -181,7 +181,7 @@ class EventLogConformance:
         events = await everything(bench.here, run_id)
         assert len({event.idempotency_key for event in events}) == len(events) == len(others) + 2
 
-    async def test_another_run_has_sequences_and_keys_of_its_own(
+    async def test_another_run_has_its_own_sequences_and_keys(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
         await append_to(bench.here, run_id, APPROVED, STARTED, *steps(1, 3))
@@ -190,14 +190,12 @@ class EventLogConformance:
         assert appended.run_seq == (await everything(bench.here, run_id))[0].run_seq
         assert [event.run_id for event in await everything(bench.here, other)] == [other]
 
-    async def test_a_run_nobody_told_about_has_no_events(
-        self, bench: EventLogBench, run_id: RunId
-    ) -> None:
+    async def test_an_unknown_run_has_no_events(self, bench: EventLogBench, run_id: RunId) -> None:
         assert not await bench.here.append(run_id, PLAN, (), NOON)
         assert not await everything(bench.here, run_id)
 
     @pytest.mark.parametrize("payload", PAYLOADS, ids=lambda payload: next(iter(payload), "empty"))
-    async def test_any_payload_comes_back_to_the_letter(
+    async def test_any_payload_is_read_back_byte_for_byte(
         self, bench: EventLogBench, run_id: RunId, payload: dict[str, object]
     ) -> None:
         await append_to(bench.here, run_id, replace(STARTED, payload=payload))
@@ -205,7 +203,7 @@ class EventLogConformance:
         assert event.payload == payload
         assert list(event.payload) == list(payload)
 
-    async def test_a_reader_goes_on_from_its_watermark_page_by_page(
+    async def test_a_reader_continues_from_its_watermark_page_by_page(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
         await append_to(bench.here, run_id, *steps(0, 7))
@@ -241,7 +239,7 @@ class EventLogConformance:
         assert [event.run_seq for event in watched] == sorted(sequences)
         assert watched == list(await everything(bench.here, run_id))
 
-    async def test_of_many_who_tell_the_same_at_once_exactly_one_is_written(
+    async def test_of_concurrent_appends_of_the_same_event_exactly_one_is_written(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
         logs = (bench.here, bench.there) * APPENDERS
@@ -249,7 +247,7 @@ class EventLogConformance:
         assert sum(len(each) for each in appended) == 1
         assert len(await everything(bench.here, run_id)) == 1
 
-    async def test_of_many_who_tell_the_first_event_of_a_run_at_once_none_shares_a_sequence(
+    async def test_concurrent_first_appends_of_a_run_share_no_sequence(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
         logs = (bench.here, bench.there) * APPENDERS

@@ -193,7 +193,7 @@ class GatewayConformance:
         assert result.progress is Progress.SENT_NO_ANSWER
         assert bench.sandbox.deliveries == {REFERENCE: 1}
 
-    async def test_throttling_says_when_to_come_back(self, bench: GatewayBench) -> None:
+    async def test_throttling_says_when_to_retry(self, bench: GatewayBench) -> None:
         bench.sandbox.faults.throttle_rate = 1.0
         bench.sandbox.faults.retry_after_seconds = RETRY_AFTER_SECONDS
         result = self.check(bench, await bench.gateway.call(self.valid()))
@@ -203,7 +203,7 @@ class GatewayConformance:
             assert result.retry_after_seconds == RETRY_AFTER_SECONDS
         assert not bench.sandbox.deliveries
 
-    async def test_a_call_that_may_not_begin_reaches_no_provider(self, bench: GatewayBench) -> None:
+    async def test_a_call_without_permission_reaches_no_provider(self, bench: GatewayBench) -> None:
         withheld = replace(self.valid(), may_begin=False)
         result = self.check(bench, await bench.gateway.call(withheld))
         assert isinstance(result, NotBegun), result

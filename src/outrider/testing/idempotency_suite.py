@@ -69,7 +69,7 @@ def _script(result: str) -> Transaction[str]:
 
 
 class IdempotencyConformance:
-    async def test_who_asks_first_executes_and_who_asks_meanwhile_is_told_so(
+    async def test_the_first_request_executes_and_a_concurrent_one_is_told_so(
         self, bench: IdempotencyBench
     ) -> None:
         await claimed(bench.here)
@@ -77,7 +77,7 @@ class IdempotencyConformance:
             assert await store.claim(named()) == Running()
 
     @pytest.mark.parametrize("answer", [CREATED, REFUSED], ids=["success", "error"])
-    async def test_who_asks_afterwards_gets_the_first_answer_to_the_letter(
+    async def test_a_later_request_gets_the_first_response_byte_for_byte(
         self, bench: IdempotencyBench, answer: StoredAnswer
     ) -> None:
         owner = await claimed(bench.here)
@@ -90,7 +90,7 @@ class IdempotencyConformance:
         await bench.here.finish(named(), owner, StoredAnswer(204, "", ""))
         assert await bench.here.claim(named()) == StoredAnswer(204, "", "")
 
-    async def test_another_request_under_the_key_is_told_so_while_it_runs_and_afterwards(
+    async def test_another_request_with_the_key_is_refused_while_it_runs_and_afterwards(
         self, bench: IdempotencyBench
     ) -> None:
         owner = await claimed(bench.here)
@@ -150,7 +150,7 @@ class IdempotencyConformance:
         await claimed(bench.there, fingerprint="other")
         assert await bench.here.claim(named()) == OtherRequest()
 
-    async def test_who_vanished_is_replaced_and_can_do_nothing_with_the_record_any_more(
+    async def test_a_vanished_owner_is_replaced_and_can_no_longer_change_the_record(
         self, bench: IdempotencyBench
     ) -> None:
         vanished = await claimed(bench.here)
@@ -200,9 +200,7 @@ class IdempotencyConformance:
             await bench.write(bench.here.guarded(named(), failing(), lambda _: CREATED))
         await claimed(bench.there)
 
-    async def test_the_first_refusal_that_is_kept_is_everybodys(
-        self, bench: IdempotencyBench
-    ) -> None:
+    async def test_the_first_recorded_refusal_counts_for_all(self, bench: IdempotencyBench) -> None:
         assert await bench.here.keep(named(), REFUSED) == REFUSED
         assert await bench.there.keep(named(), CREATED) == REFUSED
         assert await bench.there.keep(named(fingerprint="other"), CREATED) == OtherRequest()
@@ -223,7 +221,7 @@ class IdempotencyConformance:
         assert sum(isinstance(answer, Yours) for answer in answers) == 1
         assert answers.count(Running()) == CLAIMERS - 1
 
-    async def test_any_text_is_a_key_of_its_own(self, bench: IdempotencyBench) -> None:
+    async def test_any_text_is_a_distinct_key(self, bench: IdempotencyBench) -> None:
         owners = [await claimed(bench.here, key) for key in ODD_KEYS]
         for number, (key, owner) in enumerate(zip(ODD_KEYS, owners, strict=True)):
             await bench.here.finish(named(key), owner, StoredAnswer(200, "", str(number)))

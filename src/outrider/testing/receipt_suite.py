@@ -140,7 +140,7 @@ class ReceiptConformance:
             assert isinstance(result, Refusal), text
             assert result.why is RefusedFor.FORGED
 
-    def test_another_targets_secret_is_worth_nothing(self, bench: ReceiptBench) -> None:
+    def test_another_targets_secret_is_not_accepted(self, bench: ReceiptBench) -> None:
         genuine = callback(bench.post([self.report()], NOW))
         assert isinstance(bench.reader.read(genuine, NOW), Verified)
         refused = self.check(bench, bench.others.read(genuine, NOW))

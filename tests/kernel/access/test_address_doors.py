@@ -36,7 +36,7 @@ async def test_an_opt_out_is_found_however_its_address_is_spelt(
         assert (found["wouldSend"], found["skipped"]) == (1, {"suppressed": 1})
 
 
-async def test_a_workflow_mails_the_owner_of_the_domain_that_was_meant(
+async def test_a_workflow_emails_the_owner_of_the_intended_domain(
     database: str, tmp_path: Path
 ) -> None:
     """C4: to the mail server of the simulator, with SMTPUTF8."""

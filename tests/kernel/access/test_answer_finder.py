@@ -52,7 +52,7 @@ async def test_the_first_answer_is_found_unchanged_until_it_expires(
     assert 0 < await redis.ttl(name) <= TTL_SECONDS
 
 
-async def test_any_text_is_a_key_of_its_own_that_redis_does_not_see(
+async def test_any_text_is_a_distinct_key_that_redis_does_not_see(
     answers: RedisAnswers, redis: "Redis"
 ) -> None:
     for number, key in enumerate(ODD_KEYS):
@@ -74,7 +74,7 @@ async def test_what_is_no_record_of_ours_is_as_good_as_nothing(
     assert await answers.find(named()) is None
 
 
-async def test_a_redis_that_is_gone_is_left_alone_for_a_while_and_found_again() -> None:
+async def test_an_unavailable_redis_is_not_asked_for_a_while_and_then_used_again() -> None:
     """C2: it may be away, and costs one request its patience, not every one."""
     clock = FakeClock()
     with running_redis() as server:

@@ -26,7 +26,7 @@ async def test_processes_that_first_need_a_secret_at_once_have_the_same(store: S
     assert len(found[0]) == SECRET_BYTES
 
 
-async def test_each_workspace_has_a_secret_of_its_own(store: Store) -> None:
+async def test_each_workspace_has_its_own_secret(store: Store) -> None:
     secrets = one_process(store)
     assert await secrets.secret_of(DEFAULT_SCOPE) != await secrets.secret_of(OTHER)
 

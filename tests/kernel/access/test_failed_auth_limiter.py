@@ -70,7 +70,7 @@ def test_asking_is_not_failing() -> None:
     assert len(limiter) == 0
 
 
-def test_a_clock_that_goes_back_neither_frees_nor_breaks() -> None:
+def test_a_clock_set_back_neither_frees_nor_breaks_a_lock() -> None:
     limiter = exhausted()
     assert limiter.seconds_to_wait(MALLORY, at(-3_600)) == FAILED_AUTH_REFILL_SECONDS
 

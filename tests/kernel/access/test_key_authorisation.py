@@ -39,7 +39,7 @@ class Deaf:
 OURS = f"{__name__}:NoStopping"
 
 
-async def test_a_rule_of_ones_own_decides_on_signals(database: str, tmp_path: Path) -> None:
+async def test_a_custom_authorisation_decides_on_signals(database: str, tmp_path: Path) -> None:
     """RM: authorisation was a port that nothing could be plugged into."""
     async with opened(database, tmp_path, NOOP, authorisation=OURS) as outrider:
         run_id = await begun(outrider, await created(outrider, 5))

@@ -115,7 +115,7 @@ async def test_who_presents_a_key_is_who_it_was_made_for(desk: Desk) -> None:
     assert await desk.keeper.list(DEFAULT_SCOPE, FIRST, MOST) == [record]
 
 
-async def test_a_wrong_secret_or_an_unknown_id_is_nobody_and_costs_the_same(
+async def test_a_wrong_secret_and_an_unknown_id_are_refused_alike_at_the_same_cost(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     key_id, text = await desk.key()
@@ -141,7 +141,7 @@ async def test_a_wrong_secret_or_an_unknown_id_is_nobody_and_costs_the_same(
 
 
 @pytest.mark.parametrize("text", ["", "outrider_", "Bearer x", "\ud800", "x" * 100_000, "\x00"])
-async def test_a_text_that_is_no_key_is_nobody_without_a_read(desk: Desk, text: str) -> None:
+async def test_a_malformed_key_is_refused_without_a_database_read(desk: Desk, text: str) -> None:
     assert await desk.keeper.authenticate(text) is None
     assert desk.store.reads == 0
 
@@ -218,7 +218,7 @@ async def test_revoking_twice_changes_and_records_nothing_the_second_time(
         assert await audit(raw) == [("key.created", "test"), ("key.revoked", "ada")]
 
 
-async def test_the_keys_of_another_workspace_are_not_there(desk: Desk) -> None:
+async def test_the_keys_of_another_workspace_are_not_listed(desk: Desk) -> None:
     there = await desk.keeper.open_workspace("acme", "shop", "production")
     theirs, text = await desk.key(scope=there)
     ours, _ = await desk.key()
@@ -309,14 +309,14 @@ async def test_servers_that_start_at_once_make_one_first_key(desk: Desk, elsewhe
     assert len(await desk.keeper.list(DEFAULT_SCOPE, FIRST, MOST)) == 1
 
 
-async def test_with_a_root_key_or_another_key_there_is_no_need_of_a_first(store: Store) -> None:
+async def test_with_a_root_key_or_another_key_no_first_key_is_created(store: Store) -> None:
     assert await Desk(store, FakeClock(), ROOT_KEY).keeper.ensure_first_key("server") is None
     desk = Desk(store, FakeClock())
     await desk.key()
     assert await desk.keeper.ensure_first_key("server") is None
 
 
-async def test_a_key_of_another_workspace_is_no_first_key(desk: Desk) -> None:
+async def test_a_key_of_another_workspace_does_not_count_as_the_first_key(desk: Desk) -> None:
     there = await desk.keeper.open_workspace("acme", "shop", "production")
     await desk.key(scope=there)
     assert await desk.keeper.ensure_first_key("server") is not None
@@ -391,7 +391,7 @@ async def test_a_planted_key_is_in_no_table_file_log_or_audit_entry(
         assert not [place for place in seen if form in place]
 
 
-def test_settings_keep_the_root_key_to_themselves_and_hand_it_on_only_if_there_is_one() -> None:
+def test_settings_never_show_the_root_key_and_pass_it_on_only_if_set() -> None:
     given = Settings(root_key=ROOT_KEY)
     assert ROOT_KEY not in repr(given)
     assert ROOT_KEY not in str(given)

@@ -122,7 +122,7 @@ async def sent_through(door: str, outrider: Outrider, sandbox: Sandbox, database
 
 
 @pytest.mark.parametrize("door", ["campaign", "intent", "workflow"])
-async def test_an_opt_out_reaches_as_far_as_it_says_through_every_door(
+async def test_an_opt_out_applies_to_its_topic_or_channel_through_every_door(
     database: str, tmp_path: Path, door: str
 ) -> None:
     """A8: one opt-out neither fails to hold for intents nor silences what it does not name."""

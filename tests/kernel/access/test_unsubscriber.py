@@ -25,7 +25,7 @@ from tests.support.foundations import foundation
 from tests.support.provider_targets import TARGETS, PlantedSecrets
 
 
-async def test_two_processes_that_begin_at_once_sign_alike(store: Store) -> None:
+async def test_two_processes_that_start_at_once_sign_alike(store: Store) -> None:
     def one(url: str | None) -> Unsubscriber:
         return Unsubscriber(foundation(store, clock=FakeClock()), urandom, url)
 

@@ -255,7 +255,7 @@ async def test_events_that_redis_did_not_take_are_published_when_it_is_back(
     assert by_run([entry[b"id"].decode() for entry in found]) == await scene.logged(*runs)
 
 
-async def test_a_redis_that_wants_a_password_is_given_it(
+async def test_a_redis_that_requires_a_password_gets_it(
     embedded: Store, redis_server: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     clock = FakeClock(at(0))

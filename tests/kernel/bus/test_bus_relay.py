@@ -91,7 +91,7 @@ async def test_every_event_of_every_run_is_published_once_signed_and_in_order(
     assert (record.waiting, record.published, record.failed) == (0, told, 0)
 
 
-async def test_a_window_is_bounded_and_the_next_goes_on_where_it_ended(
+async def test_a_window_is_bounded_and_the_next_continues_where_it_ended(
     store: Store, receiver: Receiver
 ) -> None:
     scene = Scene(store)
@@ -184,7 +184,7 @@ async def test_only_2xx_is_a_delivery_and_no_redirect_is_followed(
     assert receiver.elsewhere == 0
 
 
-async def test_nobody_listening_is_a_failure_that_is_tried_again(embedded: Store) -> None:
+async def test_a_refused_connection_is_a_failure_that_is_retried(embedded: Store) -> None:
     scene = Scene(embedded, FakeClock(at(0)))
     await scene.runs(2, events=3)
     sink = scene.sink(f"http://127.0.0.1:{closed_port()}/hook", secret=HOOK)
@@ -196,7 +196,7 @@ async def test_nobody_listening_is_a_failure_that_is_tried_again(embedded: Store
     assert await letters(scene) == []
 
 
-async def test_retry_after_is_honoured_and_believed_for_an_hour_at_the_most(
+async def test_retry_after_is_honoured_for_at_most_an_hour(
     embedded: Store, receiver: Receiver
 ) -> None:
     scene = Scene(embedded, FakeClock(at(0)))
@@ -284,7 +284,7 @@ async def test_all_are_redriven_at_once_and_only_ones_own(store: Store) -> None:
     assert (await scene.record()).waiting == waiting
 
 
-async def test_a_sink_that_answers_gone_is_disabled_and_its_events_wait(
+async def test_a_sink_that_answers_410_is_disabled_and_its_events_wait(
     store: Store, receiver: Receiver
 ) -> None:
     scene = Scene(store)

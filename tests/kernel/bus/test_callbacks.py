@@ -243,7 +243,7 @@ async def test_a_redirect_is_a_failure_and_nobody_follows_it(database: str, tmp_
         assert receiver.elsewhere == 0
 
 
-async def test_an_address_that_is_gone_is_called_no_more_until_somebody_redrives(
+async def test_an_address_that_answered_410_is_not_called_until_a_redrive(
     database: str, tmp_path: Path
 ) -> None:
     async with (
@@ -307,7 +307,7 @@ async def test_a_private_address_is_refused_at_the_connection(
             assert [each.path for each in refused.value.problems] == ["callbackUrl"]
 
 
-async def test_each_workspace_signs_with_a_secret_of_its_own(database: str, tmp_path: Path) -> None:
+async def test_each_workspace_signs_with_its_own_secret(database: str, tmp_path: Path) -> None:
     async with (
         Sandbox() as sandbox,
         scene(database, tmp_path, sandbox) as (outrider, receiver),

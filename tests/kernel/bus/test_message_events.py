@@ -150,7 +150,7 @@ async def test_an_intents_callback_receives_its_receipts_too(database: str, tmp_
     assert len(reply["data"]["text"]) == MESSAGE_WORDS_MAX_CHARACTERS
 
 
-async def test_where_nobody_listens_nothing_is_written(database: str, tmp_path: Path) -> None:
+async def test_without_listeners_nothing_is_written(database: str, tmp_path: Path) -> None:
     async with (
         Sandbox() as sandbox,
         receiving(Receiver()) as receiver,
@@ -256,7 +256,7 @@ async def test_to_forget_a_sink_leaves_nothing_of_its_messages(
 
 
 @pytest.mark.parametrize("items_", [["00", "10", "20"], ["ff", "0f"]])
-def test_a_message_has_one_stream_for_good_and_a_workspace_a_few(items_: Sequence[str]) -> None:
+def test_a_message_always_uses_one_stream_and_a_workspace_uses_a_few(items_: Sequence[str]) -> None:
     workspace = DEFAULT_SCOPE.workspace_id
     ids = [OutboxId(f"01990000-0000-7000-8000-0000000000{each}") for each in items_]
     assert len({stream_of(workspace, each) for each in ids}) == 1

@@ -118,7 +118,7 @@ async def test_queue_keeps_the_run_pending_until_there_is_room(
     assert sandbox.requests == 15
 
 
-async def test_delay_takes_the_run_and_lets_it_begin_later(
+async def test_delay_accepts_the_run_and_starts_it_later(
     database: str, tmp_path: Path, sandbox: Sandbox
 ) -> None:
     table = AdmissionTable(policy=OverloadPolicy.DELAY, waiting_items=5, delay_seconds=600)
@@ -131,7 +131,7 @@ async def test_delay_takes_the_run_and_lets_it_begin_later(
         assert job.run_at - outrider.clock.now() > timedelta(seconds=590)
 
 
-async def test_a_workspace_has_limits_of_its_own(
+async def test_a_workspace_has_its_own_limits(
     database: str, tmp_path: Path, sandbox: Sandbox
 ) -> None:
     own = AdmissionSettings(policy=OverloadPolicy.REJECT, concurrent_runs=1)
@@ -229,7 +229,7 @@ async def test_an_approved_run_waits_for_room_and_then_goes(
         assert told[2].payload["approvedBy"] == "key:ada"
 
 
-async def test_a_full_workspace_does_not_keep_another_ones_runs_waiting(
+async def test_a_full_workspace_does_not_delay_runs_of_other_workspaces(
     database: str, tmp_path: Path, sandbox: Sandbox
 ) -> None:
     async with limited(database, tmp_path, sandbox, AdmissionTable(concurrent_runs=1)) as outrider:
@@ -251,7 +251,7 @@ async def test_a_full_workspace_does_not_keep_another_ones_runs_waiting(
         assert told == [Dequeued(waiting[-1], DequeueStatus.STARTED)]
 
 
-async def test_who_comes_later_waits_behind_who_waits_already(
+async def test_a_later_run_waits_behind_those_already_waiting(
     database: str, tmp_path: Path, sandbox: Sandbox
 ) -> None:
     async with limited(database, tmp_path, sandbox, AdmissionTable(concurrent_runs=1)) as outrider:

@@ -117,7 +117,7 @@ async def test_beside_single_messages_transactions_are_shorter(
     assert written.most_members == Limits().beside_lanes_recipients
 
 
-async def test_nobody_sees_a_campaign_before_its_last_recipient_is_there(
+async def test_a_campaign_is_invisible_until_its_last_recipient_is_written(
     outrider: Outrider,
 ) -> None:
     looks: list[asyncio.Task[list[str]]] = []
@@ -193,7 +193,7 @@ async def test_a_large_file_is_added_to_what_is_there(
     assert (await left_over(database))["audience_intakes"] == 0
 
 
-async def test_no_phase_begins_and_no_other_file_is_taken_in_while_recipients_are_added(
+async def test_no_phase_starts_and_no_other_file_is_accepted_while_recipients_are_added(
     outrider: Outrider, tmp_path: Path
 ) -> None:
     campaign_id, _ = await outrider.deployer.create(DEFAULT_SCOPE, definition(), people(3), ACTOR)

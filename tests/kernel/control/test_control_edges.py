@@ -115,7 +115,7 @@ async def test_a_rerun_whose_commit_was_not_confirmed_is_answered_as_done(
     assert sandbox.requests == 10
 
 
-async def test_a_dry_run_counts_everybody_who_was_sent_to_and_not_the_last_run_only(
+async def test_a_dry_run_counts_everyone_sent_to_not_just_in_the_last_run(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     sandbox.change_faults({"failRate": 0.5})
@@ -202,7 +202,7 @@ async def test_progress_is_reported_for_every_phase_however_many_there_are(
     assert all(told), told
 
 
-async def test_an_admin_of_another_tenant_does_not_say_where_everybodys_messages_go(
+async def test_an_admin_of_another_tenant_cannot_change_the_shared_registry(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     scope = await outrider.key_keeper.open_workspace("another", "project", "production")

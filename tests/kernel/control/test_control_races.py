@@ -135,7 +135,7 @@ async def test_verdicts_on_a_stopped_runs_doubts_leave_its_paused_retry_paused(
         await until_state(outrider, campaign_id, PhaseState.COMPLETED)
 
 
-async def test_a_stopped_run_that_ends_late_says_nothing_of_the_phase_that_has_gone_on(
+async def test_a_stopped_run_that_ends_late_does_not_change_a_phase_that_has_moved_on(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     campaign_id, first = await stopped_with_doubts(outrider, sandbox)
@@ -219,7 +219,7 @@ async def test_a_stop_does_not_wait_until_a_job_that_failed_meanwhile_is_due_aga
         await until_ended(outrider, run_id)
 
 
-async def test_a_retry_after_a_stop_that_left_nobody_over_completes_the_phase(
+async def test_a_retry_after_a_stop_without_a_remainder_completes_the_phase(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     """Else there would be no way on: neither retry nor rerun, and nothing that comes after it."""
@@ -322,7 +322,7 @@ async def test_an_upload_that_comes_while_its_import_is_being_planned_is_importe
     assert snapshot.audience_size == 11
 
 
-async def test_a_rerun_asked_for_just_before_the_phase_ends_has_its_jobs_all_the_same(
+async def test_a_rerun_requested_just_before_the_phase_ends_still_has_its_jobs(
     outrider: Outrider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     campaign_id = await created(outrider, 10, order=(AUDIENCE_IMPORT, LAUNCH))
@@ -354,9 +354,7 @@ async def test_a_rerun_asked_for_just_before_the_phase_ends_has_its_jobs_all_the
 
 
 @POSTGRES
-async def test_two_files_that_come_at_once_are_told_apart(
-    outrider: Outrider, tmp_path: Path
-) -> None:
+async def test_two_concurrent_files_are_distinguished(outrider: Outrider, tmp_path: Path) -> None:
     campaign_id = await created(outrider, 10)
     paths = [tmp_path / f"more-{number}.csv" for number in range(2)]
     for number, path in enumerate(paths):
@@ -584,7 +582,7 @@ PEOPLE = 200
 
 
 @POSTGRES
-async def test_controls_heartbeats_rescue_and_settlement_under_load_deadlock_for_nobody(
+async def test_controls_heartbeats_rescue_and_settlement_under_load_never_deadlock(
     database: str, tmp_path: Path, sandbox: HoldingSandbox, log_path: Path
 ) -> None:
     print(f"seed {SEED}")

@@ -82,7 +82,7 @@ class Watch:
 
 
 @pytest.mark.parametrize("scale", SCALES)
-async def test_no_call_begins_after_a_pause_has_answered(
+async def test_no_call_starts_after_a_pause_has_returned(
     deployment: Deployment, gateway: WitnessGateway, scale: Scale
 ) -> None:
     """P1: what is opened and not yet called is given back; after the resume nobody is missed."""
@@ -109,7 +109,7 @@ async def test_no_call_begins_after_a_pause_has_answered(
 
 
 @pytest.mark.parametrize("scale", SCALES)
-async def test_no_call_begins_after_a_stop_has_answered(
+async def test_no_call_starts_after_a_stop_has_returned(
     deployment: Deployment, gateway: WitnessGateway, scale: Scale
 ) -> None:
     """P1: a stop is as exact, and what it did not let go is counted as skipped, not as sent."""

@@ -127,7 +127,7 @@ async def settled(outrider: Outrider, sandbox: HoldingSandbox) -> int:
     return before
 
 
-async def test_a_paused_launch_calls_nobody_and_a_resumed_one_goes_on_where_it_was(
+async def test_a_paused_launch_makes_no_calls_and_a_resumed_one_continues_where_it_was(
     outrider: Outrider, sandbox: HoldingSandbox, log_path: Path
 ) -> None:
     sandbox.faults.latency_ms = 20
@@ -296,7 +296,7 @@ async def test_there_is_nothing_to_stop_in_a_campaign_that_never_began(outrider:
 # Retry and rerun
 
 
-async def test_a_retry_takes_up_what_a_stop_left_and_nothing_else(
+async def test_a_retry_covers_what_a_stop_left_and_nothing_else(
     outrider: Outrider, sandbox: HoldingSandbox, log_path: Path
 ) -> None:
     sandbox.faults.latency_ms = 20
@@ -370,7 +370,7 @@ async def test_a_partial_run_completes_its_phase_and_its_rerun_is_the_remainder(
     assert (second.intended, second.sent) == (first.failed, first.failed)
 
 
-async def test_a_rerun_for_everybody_must_be_confirmed(outrider: Outrider, log_path: Path) -> None:
+async def test_a_rerun_for_everyone_must_be_confirmed(outrider: Outrider, log_path: Path) -> None:
     campaign_id = await created(outrider, 20)
     await control(outrider, campaign_id, Action.START)
     async with working(outrider):
@@ -386,7 +386,7 @@ async def test_a_rerun_for_everybody_must_be_confirmed(outrider: Outrider, log_p
     assert len(references_delivered(log_path)) == 40
 
 
-async def test_phases_begin_one_at_a_time_and_in_their_order(outrider: Outrider) -> None:
+async def test_phases_start_one_at_a_time_and_in_order(outrider: Outrider) -> None:
     campaign_id = await created(outrider, phases=("http_validation", LAUNCH, "report"))
     with pytest.raises(PreconditionFailed) as early:
         await control(outrider, campaign_id, Action.START)
@@ -424,7 +424,7 @@ async def test_a_campaign_runs_through_all_its_phases_to_its_report(
         assert sum(map(len, pieces)) == each.size_bytes > 0
 
 
-async def test_an_audience_is_closed_once_its_import_has_begun(
+async def test_an_audience_is_closed_once_its_import_has_started(
     outrider: Outrider, tmp_path: Path
 ) -> None:
     campaign_id = await created(outrider, 10, phases=("audience_import", LAUNCH))

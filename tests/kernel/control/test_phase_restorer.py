@@ -145,7 +145,7 @@ async def test_a_stop_brakes_a_run_whatever_sql_wrote_over_its_phase(
         assert again.run_id != run_id
 
 
-async def test_a_stop_brakes_a_run_that_its_phase_does_not_name_any_more(
+async def test_a_stop_also_stops_a_run_that_its_phase_no_longer_names(
     outrider: Outrider, database: str
 ) -> None:
     campaign_id, run_id = await begun(outrider)
@@ -181,7 +181,7 @@ async def test_a_phase_that_was_stopped_and_set_going_by_sql_fails_again(
     assert (await ended(outrider, run_id))[1].skipped == PEOPLE
 
 
-async def test_a_run_ended_by_hand_takes_its_phase_along_and_nobody_is_called_any_more(
+async def test_a_run_ended_by_hand_ends_its_phase_and_no_more_calls_are_made(
     outrider: Outrider, database: str
 ) -> None:
     campaign_id, run_id = await begun(outrider)

@@ -172,7 +172,7 @@ def document(pause_on: str) -> bytes:
     ).encode()
 
 
-def test_a_campaign_may_say_when_it_is_to_be_paused() -> None:
+def test_a_campaign_can_set_the_rates_at_which_it_is_paused() -> None:
     parsed = parse_campaign(
         document('{"bounceRate": 0.05, "complaintRate": 0.003}'),
         check_template=lambda *_: None,

@@ -10,7 +10,7 @@ from tests.support.noop_launches import NOOP, noop_launch
 from tests.support.whole_runs import opened, work_until_terminal
 
 
-async def test_a_run_that_waits_begins_when_the_one_before_it_has_ended(
+async def test_a_waiting_run_starts_when_the_one_before_it_has_ended(
     database: str, tmp_path: Path
 ) -> None:
     gateway = target(NOOP, "noop", "noop:")

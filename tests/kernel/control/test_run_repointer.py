@@ -224,7 +224,7 @@ async def test_what_cannot_be_moved_is_refused(database: str, tmp_path: Path) ->
             await outrider.run_repointer.repoint(DEFAULT_SCOPE, run_id, "test")
 
 
-async def test_whether_a_worker_is_missing_is_said_of_what_is_due_and_nobody_holds(
+async def test_a_missing_worker_is_reported_for_due_work_that_is_not_held(
     database: str, tmp_path: Path
 ) -> None:
     """U2: explain advised to start a worker while two ran."""

@@ -154,7 +154,7 @@ async def test_signals_pause_resume_and_cancel_a_run(
     await check_against_log(outrider, campaign_id)
 
 
-async def test_an_accepted_signal_changes_no_status_by_itself(outrider: Outrider) -> None:
+async def test_an_accepted_signal_alone_changes_no_status(outrider: Outrider) -> None:
     """The status comes with the engine's own event, never with the decision."""
     run_id = await begun(outrider, await created(outrider, 20))
     await signal(outrider, run_id, Signal.PAUSE)
@@ -204,7 +204,7 @@ async def test_what_the_runs_state_does_not_allow_is_rejected_and_recorded(
     await check_against_log(outrider, campaign_id)
 
 
-async def test_a_refusal_is_repeated_as_it_was_and_a_denial_takes_no_id_away(
+async def test_a_refusal_is_repeated_unchanged_and_a_denial_does_not_use_up_the_id(
     outrider: Outrider,
 ) -> None:
     run_id = await begun(outrider, await created(outrider, 5))
@@ -268,7 +268,7 @@ async def test_a_run_that_waits_for_approval_can_be_stopped_and_not_paused(
     await check_against_log(outrider, campaign_id)
 
 
-async def test_a_run_with_nobody_left_over_needs_no_approval(
+async def test_a_run_without_a_remainder_needs_no_approval(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     campaign_id, run_id = await awaiting_approval(outrider, 5)
@@ -302,7 +302,7 @@ async def failed_step(outrider: Outrider) -> str:
     return job.id
 
 
-async def test_retry_step_is_a_new_logical_attempt_with_a_key_of_its_own(
+async def test_retry_step_is_a_new_logical_attempt_with_its_own_key(
     outrider: Outrider,
 ) -> None:
     campaign_id = await created(outrider, 10)

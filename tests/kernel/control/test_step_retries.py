@@ -203,7 +203,7 @@ async def test_a_step_that_succeeded_is_not_retried(
         await signal(outrider, run_id, Signal.RETRY_STEP, step_id=step_id)
 
 
-async def test_signals_have_numbers_of_their_own_and_move_no_steps_attempt(
+async def test_signals_have_their_own_numbers_and_change_no_steps_attempt(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     """R6: a step's attempt read 1, 5, 8, 2, 2; a reader's refused signals moved it."""
@@ -306,7 +306,7 @@ async def test_one_uncallable_recipient_does_not_affect_others_of_a_restarted_st
         await check_against_log(outrider, run.campaign_id)
 
 
-async def test_a_retry_policy_ends_after_as_many_attempts_as_it_says(
+async def test_a_retry_policy_ends_after_its_number_of_attempts(
     database: str, tmp_path: Path
 ) -> None:
     noop = target("noop.all", "noop", "noop://here")

@@ -45,7 +45,7 @@ async def test_what_is_over_at_once_is_tried_again() -> None:
     assert store.asked == LIMITS.control_attempts
 
 
-async def test_nobody_waits_several_times_for_a_writer_that_is_frozen() -> None:
+async def test_callers_wait_only_once_for_a_frozen_writer() -> None:
     """RM: with each attempt as patient as SQLite is, a request had no answer for two minutes."""
     clock = FakeClock()
     store = Away(clock, 10, SQLITE_BUSY_SECONDS)

@@ -180,7 +180,7 @@ async def test_a_store_that_cannot_be_read_now_raises_so_that_the_item_is_tried_
 
 
 @pytest.mark.parametrize("number", [errno.EMFILE, errno.EIO, errno.ESTALE])
-async def test_a_folder_that_does_not_answer_does_not_make_its_files_gone(
+async def test_files_in_an_unresponsive_folder_do_not_count_as_missing(
     artifacts: LocalArtifacts, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
     kept = await artifacts.put(RUN, "quote.pdf", pieces(CONTENT))

@@ -89,7 +89,9 @@ def test_a_refused_mail_waits_as_long_as_mail_does(judged: Any) -> None:
     assert MAIL.first_seconds <= waited(verdict) <= most
 
 
-def test_an_unreachable_target_costs_no_attempt_and_not_the_wait_of_mail(judged: Any) -> None:
+def test_an_unreachable_target_uses_up_no_attempt_and_does_not_wait_as_mail_does(
+    judged: Any,
+) -> None:
     verdict = judged(UNREACHABLE)
     assert verdict.given_back
     assert waited(verdict) == DIRECT.first_seconds
@@ -101,7 +103,7 @@ def test_what_a_held_target_refused_comes_behind_the_probe(judged: Any) -> None:
     assert waited(verdict) == BEHIND_THE_PROBE * BREAKER_SECONDS
 
 
-def test_what_was_not_begun_keeps_its_place_unless_its_time_is_over(judged: Any) -> None:
+def test_an_item_not_started_keeps_its_position_unless_its_time_is_over(judged: Any) -> None:
     contract = replace(CONTRACT, policy=Deadline(60))
     in_time = judged(NotBegun("paused"), contract=contract)
     assert in_time.given_back

@@ -162,7 +162,7 @@ async def held_then_sent(
         ("body", "554 Message rejected: address is not verified", "blocked"),
     ],
 )
-async def test_a_mail_server_that_refuses_us_holds_the_target_and_costs_nobody_an_attempt(
+async def test_a_mail_server_that_refuses_us_holds_the_target_and_uses_up_no_attempts(
     database: str, tmp_path: Path, step: str, reply: str, reason: str
 ) -> None:
     """A3: 100 of 100 people were invalid."""
@@ -221,7 +221,7 @@ async def test_a_mail_server_is_greeted_with_a_full_name_or_an_address() -> None
     ("restriction", "reason"),
     [("smtpd_helo_restrictions", "helo_refused"), ("smtpd_sender_restrictions", "sender_refused")],
 )
-async def test_postfix_that_refuses_our_name_or_sender_makes_nobody_invalid(
+async def test_postfix_that_refuses_our_name_or_sender_makes_no_recipient_invalid(
     database: str, tmp_path: Path, restriction: str, reason: str
 ) -> None:
     """A3, with the replies of a real server, which keeps them until the recipient is named."""
@@ -239,7 +239,9 @@ async def test_postfix_that_refuses_our_name_or_sender_makes_nobody_invalid(
 
 @needs_postfix
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
-async def test_postfix_that_wants_a_full_name_takes_ours(database: str, tmp_path: Path) -> None:
+async def test_postfix_that_requires_a_full_name_accepts_ours(
+    database: str, tmp_path: Path
+) -> None:
     """A3: with the shipped settings."""
     strict = {
         "smtpd_helo_required": "yes",
@@ -270,7 +272,9 @@ def test_mail_is_retried_after_minutes_and_hours_unless_a_deadline_is_shorter() 
 @needs_postfix
 @needs_postgrey
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
-async def test_a_greylist_delays_everybody_and_loses_nobody(database: str, tmp_path: Path) -> None:
+async def test_a_greylist_delays_every_message_and_loses_none(
+    database: str, tmp_path: Path
+) -> None:
     """A4: 192 of 200 were exhausted. A real postgrey behind a real Postfix; its five minutes are
     one second here, and so is the first wait of the schedule."""
     async with (

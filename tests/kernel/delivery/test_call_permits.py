@@ -74,11 +74,11 @@ def take(permits: CallPermits, clock: FakeClock, job: Claim = JOB) -> datetime:
     return until
 
 
-def test_a_job_that_is_not_held_here_begins_no_call(permits: CallPermits) -> None:
+def test_a_job_that_is_not_held_here_starts_no_call(permits: CallPermits) -> None:
     assert not permits.may_begin(JOB.id, TAKEN + timedelta(hours=1))
 
 
-def test_a_lane_begins_calls_until_its_lease_ends(permits: CallPermits, clock: FakeClock) -> None:
+def test_a_lane_starts_calls_until_its_lease_ends(permits: CallPermits, clock: FakeClock) -> None:
     until = take(permits, clock, LANE)
     clock.advance(LEASE_SECONDS - 0.001)
     assert permits.may_begin(LANE.id, until)
@@ -102,7 +102,7 @@ def test_a_heartbeat_moves_the_end_and_never_back(permits: CallPermits, clock: F
     assert not permits.may_begin(LANE.id, until)
 
 
-def test_a_job_that_is_no_longer_held_begins_no_call(
+def test_a_job_that_is_no_longer_held_starts_no_call(
     permits: CallPermits, clock: FakeClock
 ) -> None:
     for job in (JOB, LANE):
@@ -154,7 +154,7 @@ async def test_a_look_that_finds_nothing_renews_the_permit_from_when_it_was_aske
     assert told.seen == []
 
 
-async def test_a_paused_job_begins_no_call_and_says_once_that_it_knows(
+async def test_a_paused_job_starts_no_call_and_reports_once_that_it_saw_the_pause(
     permits: CallPermits, told: ToldStore, clock: FakeClock
 ) -> None:
     until = take(permits, clock)
@@ -166,7 +166,7 @@ async def test_a_paused_job_begins_no_call_and_says_once_that_it_knows(
     assert told.seen == [JOB.id]
 
 
-async def test_a_job_that_is_resumed_goes_on_and_a_second_pause_is_seen_again(
+async def test_a_resumed_job_continues_and_a_second_pause_is_seen_again(
     permits: CallPermits, told: ToldStore, clock: FakeClock
 ) -> None:
     until = take(permits, clock)
@@ -177,7 +177,7 @@ async def test_a_job_that_is_resumed_goes_on_and_a_second_pause_is_seen_again(
     assert told.seen == [JOB.id, JOB.id]
 
 
-async def test_a_job_that_the_database_does_not_know_as_ours_begins_no_call(
+async def test_a_job_that_is_not_ours_in_the_database_starts_no_call(
     permits: CallPermits, told: ToldStore, clock: FakeClock
 ) -> None:
     until = take(permits, clock)

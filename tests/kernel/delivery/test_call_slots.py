@@ -68,7 +68,7 @@ def test_there_are_never_more_at_once_than_the_current_capacity(
     asyncio.run(scene())
 
 
-async def test_nobody_waits_for_a_slot_where_there_are_none_any_more() -> None:
+async def test_no_caller_waits_for_slots_that_no_longer_exist() -> None:
     slots = CallSlots(1)
     await slots.enter(first=False)
     waiting = [asyncio.create_task(slots.enter(first=first)) for first in (True, False)]

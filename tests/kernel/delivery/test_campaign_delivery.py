@@ -248,7 +248,7 @@ async def test_throttling_parks_the_job_and_the_run_finishes_later(
     assert sandbox.received()["duplicates"] == 0
 
 
-async def test_failures_are_tried_again_until_everybody_is_reached(
+async def test_failures_are_retried_until_everyone_is_reached(
     outrider: Outrider, sandbox: Sandbox
 ) -> None:
     sandbox.change_faults({"failRate": 0.3})
@@ -344,7 +344,7 @@ LOOKS_LATE = {AlertCode.PROJECTOR_LAG_HIGH, AlertCode.RUN_STALLED}
 """What the watcher may make of a clock that leaps by ten seconds at a time."""
 
 
-async def test_a_job_whose_handler_always_raises_ends_dead_and_fails_nobody(
+async def test_a_job_whose_handler_always_raises_ends_dead_and_fails_no_item(
     database: str, tmp_path: Path
 ) -> None:
     """X2: its attempts are used up, and still nobody who was never called is marked failed."""
@@ -374,9 +374,7 @@ async def test_a_job_whose_handler_always_raises_ends_dead_and_fails_nobody(
         assert set(await open_alerts(outrider)) <= LOOKS_LATE
 
 
-async def test_nobody_is_rendered_for_a_target_that_is_paused(
-    database: str, tmp_path: Path
-) -> None:
+async def test_nothing_is_rendered_for_a_paused_target(database: str, tmp_path: Path) -> None:
     """A text that cannot be rendered meanwhile would use up the attempts of a job that waits."""
     rendered: list[Stage] = []
 
@@ -406,7 +404,7 @@ async def until_given_back(database: str) -> None:
             await asyncio.sleep(WATCH_SECONDS)
 
 
-async def test_a_job_whose_gateway_cannot_be_made_waits_and_marks_nobody_failed(
+async def test_a_job_whose_gateway_cannot_be_created_waits_and_marks_no_item_failed(
     database: str, tmp_path: Path
 ) -> None:
     """F3: it died after its attempts, and everybody in it was `failed: job_dead`."""

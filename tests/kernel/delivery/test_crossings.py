@@ -118,7 +118,7 @@ async def test_a_repeat_that_met_an_opt_out_can_be_called_again_and_archived(sto
     assert await shop.outcomes(item) == ["abandoned", "abandoned", "rejected"]
 
 
-async def test_a_fresh_window_with_a_key_that_an_ended_item_holds_leaves_nobody_out(
+async def test_a_fresh_window_skips_a_key_held_by_an_ended_item_and_reserves_the_rest(
     store: Store,
 ) -> None:
     """B2: whether its holder has ended or not, the whole window is refused, and reserved singly."""
@@ -183,7 +183,7 @@ async def test_one_who_waits_in_a_retry_and_was_accepted_before_is_skipped_alone
         assert (await shop.item(waiting)).reason == "accepted_late"
 
 
-async def test_one_who_was_accepted_before_a_stopped_retry_came_to_them_is_not_sent_to_again(
+async def test_a_recipient_accepted_before_a_stopped_retry_reached_them_is_not_sent_to_again(
     database: str, tmp_path: Path
 ) -> None:
     """X16 and D9: what a stop leaves over is retried, and they are no part of it."""

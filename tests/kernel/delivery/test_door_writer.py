@@ -54,7 +54,9 @@ async def open_alerts(store: Store, scope: Scope = DEFAULT_SCOPE) -> list[AlertR
     return await store.read(alerts_page(scope, LAST, 10, only_open=True))
 
 
-async def test_a_door_that_closes_is_closed_for_everybody_and_an_alert(store: Store) -> None:
+async def test_a_door_that_closes_is_closed_for_all_workers_and_opens_an_alert(
+    store: Store,
+) -> None:
     before, after = await changed(store, held)
     assert (before.state, after.state) == (DoorState.OPEN, DoorState.DOWN)
     stored = (await store.read(targets.target_state(KEY))).shared

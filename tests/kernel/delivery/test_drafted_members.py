@@ -39,13 +39,13 @@ class Scene:
         return [int(draft.recipient_id) for draft in self.source.take(most)]
 
 
-def test_nobody_is_drafted_before_it_is_known_that_some_will_be_called() -> None:
+def test_nothing_is_drafted_before_it_is_known_that_some_will_be_called() -> None:
     scene = Scene(5, 10)
     assert scene.source.waiting() == 5
     assert scene.windows == []
 
 
-def test_those_who_are_not_called_do_not_count_and_are_left_to_nobody() -> None:
+def test_recipients_that_are_not_called_do_not_count_towards_a_cap() -> None:
     scene = Scene(9, 10)
     asyncio.run(scene.source.prepare())
     assert scene.source.waiting() == 6
@@ -56,7 +56,7 @@ def test_those_who_are_not_called_do_not_count_and_are_left_to_nobody() -> None:
     assert not asyncio.run(scene.source.more())
 
 
-def test_people_without_anybody_to_call_are_taken_all_the_same() -> None:
+def test_recipients_without_an_address_are_still_imported() -> None:
     scene = Scene(1, 10)
     asyncio.run(scene.source.prepare())
     assert scene.source.waiting() == 1

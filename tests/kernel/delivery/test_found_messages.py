@@ -61,7 +61,7 @@ async def test_each_message_of_the_same_text_settles_one_doubt(
     assert sandbox.deliveries.total() == 8
 
 
-async def test_a_message_of_a_call_under_way_is_not_taken_for_a_lost_one(
+async def test_the_message_of_a_call_in_progress_is_not_mistaken_for_a_lost_one(
     database: str, tmp_path: Path
 ) -> None:
     async with (
@@ -86,7 +86,7 @@ async def test_a_message_of_a_call_under_way_is_not_taken_for_a_lost_one(
     assert sandbox.deliveries.total() == 2
 
 
-async def test_a_message_that_a_receipt_may_claim_is_nobodys_yet(
+async def test_a_message_that_a_receipt_may_still_claim_is_not_assigned_yet(
     database: str, tmp_path: Path
 ) -> None:
     """Two of the same text are in doubt and one arrived: its receipt says whose it is."""

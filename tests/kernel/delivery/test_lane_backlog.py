@@ -124,7 +124,7 @@ async def test_a_caller_that_waits_for_more_is_woken_by_the_turn_of_an_address(
     assert names(backlog.take(1)) == ["2"]
 
 
-async def test_a_closed_backlog_has_no_more(backlog: Backlog) -> None:
+async def test_a_closed_backlog_returns_nothing_more(backlog: Backlog) -> None:
     backlog.put([due("1")])
     backlog.close()
     assert not await backlog.more()

@@ -26,7 +26,7 @@ def settings(database: str, folder: Path) -> Settings:
     return Settings(database_url=database, registry=file)
 
 
-async def test_lanes_that_are_gone_are_made_again_and_no_message_is_lost(
+async def test_missing_lanes_are_created_again_and_no_message_is_lost(
     database: str, tmp_path: Path
 ) -> None:
     enough = range(20 * LANES_PER_TARGET)

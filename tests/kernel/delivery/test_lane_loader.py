@@ -79,7 +79,7 @@ async def test_items_of_a_target_without_its_secret_wait_and_say_for_what(desk: 
     assert row.attempts == 1
 
 
-async def test_an_abandoned_item_that_cannot_be_read_is_doubted_and_its_lane_goes_on(
+async def test_an_abandoned_unreadable_item_is_in_doubt_and_its_lane_continues(
     desk: Office,
 ) -> None:
     await desk.rule("lead_welcome", Channel.SMS, SMS)
@@ -94,7 +94,7 @@ async def test_an_abandoned_item_that_cannot_be_read_is_doubted_and_its_lane_goe
     assert len([each async for each in desk.outrider.doubt_resolver.doubts(DEFAULT_SCOPE)]) == 1
 
 
-async def test_an_item_that_killed_a_worker_at_every_repeat_is_in_doubt_and_kills_no_more(
+async def test_an_item_that_killed_a_worker_at_every_repeat_is_in_doubt_and_not_called_again(
     desk: Office,
 ) -> None:
     """S2: and its contract has still counted one attempt."""

@@ -53,7 +53,7 @@ def test_an_epoch_never_goes_back_to_what_the_store_knew_before() -> None:
     assert local.epoch == 4
 
 
-def test_leave_to_begin_ends_when_either_door_is_shut() -> None:
+def test_permission_to_start_ends_when_either_door_closes() -> None:
     for shut_the_shared in (True, False):
         shared, own = learned(None), learned(None)
         passes = Passes(5, shared, own, shared.epoch, own.epoch)

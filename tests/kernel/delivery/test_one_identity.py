@@ -198,7 +198,7 @@ async def test_a_job_that_cannot_get_on_is_dead_at_its_maximum_and_raises_an_ale
     assert await open_alerts(outrider) == []
 
 
-async def test_a_job_that_cannot_even_be_wound_up_marks_nobody_failed(
+async def test_a_job_that_cannot_even_be_closed_marks_no_item_failed(
     outrider: Outrider, database: str, sandbox: Sandbox
 ) -> None:
     """B2: whatever the handler trips over each time, the run ends and nobody uncalled failed."""

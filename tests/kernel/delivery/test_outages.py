@@ -215,7 +215,7 @@ async def test_what_expires_in_an_outage_is_exhausted_within_two_seconds_of_its_
 
 @pytest.mark.parametrize("outage", ["away", "http_503", "http_429"])
 @pytest.mark.parametrize("name", [TRIES, ONE_SHOT])
-async def test_an_outage_spends_nobodys_attempts(
+async def test_an_outage_uses_up_no_attempts(
     gateway: WitnessGateway, database: str, tmp_path: Path, name: str, outage: Outage
 ) -> None:
     """F2, X13, A6: 500 people over an outage of 5 s, then healthy: all sent, one attempt each."""
@@ -239,7 +239,7 @@ async def test_an_outage_spends_nobodys_attempts(
 
 
 @pytest.mark.parametrize("name", [TRIES, ONE_SHOT])
-async def test_a_throttle_for_some_requests_spends_nobodys_attempts(
+async def test_a_throttle_for_some_requests_uses_up_no_attempts(
     gateway: WitnessGateway, database: str, tmp_path: Path, name: str
 ) -> None:
     """F2: a gateway that answers 429 to a third of all requests loses nobody either."""

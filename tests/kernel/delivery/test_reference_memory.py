@@ -313,7 +313,7 @@ def test_a_declaration_never_promises_more_than_a_provider_documents(
     assert ReferenceMemory.parse(str(documented)) == documented
 
 
-def test_a_memory_ends_on_the_second_and_one_for_good_never_does() -> None:
+def test_a_memory_ends_on_the_second_and_a_permanent_one_never_does() -> None:
     hour = ReferenceMemory.parse("1h")
     assert hour.holds(SUBMITTED, SUBMITTED + timedelta(seconds=3_599.9))
     assert not hour.holds(SUBMITTED, SUBMITTED + timedelta(hours=1))

@@ -147,7 +147,7 @@ async def test_a_window_with_too_many_deadly_items_is_given_up_after_the_last_de
     assert outcomes[50:] == [LIMITS_EXCEEDED] * 150
 
 
-async def test_one_deadly_item_costs_nobody_else_their_message(renderer: ProcessRenderer) -> None:
+async def test_one_deadly_item_does_not_affect_other_messages(renderer: ProcessRenderer) -> None:
     window = [{"seed": ""}] * 200
     window[57] = {"seed": "aaaa"}
     outcomes = await render(renderer, BOMB, *window)

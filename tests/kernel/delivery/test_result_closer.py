@@ -194,7 +194,7 @@ class RefusingStore:
         self.taken += names
 
 
-async def test_a_result_that_the_store_refuses_costs_no_other_and_ends_no_loop() -> None:
+async def test_a_result_that_the_store_refuses_affects_no_other_and_ends_no_loop() -> None:
     """The loop died of it, and with it the worker."""
     store, journal = RefusingStore("c"), RememberedCalls()
     closer = ResultCloser(

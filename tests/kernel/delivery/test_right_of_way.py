@@ -41,7 +41,7 @@ async def all_had_their_turn() -> None:
         await asyncio.sleep(0)
 
 
-async def test_a_window_begins_when_the_message_before_it_is_open() -> None:
+async def test_a_window_starts_when_the_message_before_it_is_open() -> None:
     way = right_of_way()
     way.enter([MESSAGE, ANOTHER])
     window = Window(way)
@@ -75,7 +75,7 @@ async def test_a_window_waits_for_a_message_that_is_being_submitted() -> None:
     await window.begun.wait()
 
 
-async def test_nobody_is_expected_where_no_message_came_lately() -> None:
+async def test_no_message_is_expected_if_none_came_lately() -> None:
     way = right_of_way()
     way.expect()
     await Window(way).begun.wait()

@@ -104,7 +104,7 @@ async def test_a_message_that_waits_for_the_morning_keeps_a_deadline(scene: Scen
     assert moment(expires_at) == datetime(2026, 6, 2, 7, tzinfo=UTC)
 
 
-async def test_a_message_that_waited_goes_out_and_no_longer_says_that_it_waits(
+async def test_a_message_that_waited_is_sent_and_no_longer_says_that_it_waits(
     scene: Scene,
 ) -> None:
     await scene.set(sendingWindow={"days": ["tue"], "from": "09:00", "to": "17:30"})
@@ -173,7 +173,7 @@ async def test_beyond_the_cap_messages_wait_until_the_oldest_is_long_enough_ago(
     assert (await scene.row(first)).status == "sent"
 
 
-async def test_beyond_the_cap_messages_are_skipped_where_the_policy_says_so(scene: Scene) -> None:
+async def test_beyond_the_cap_messages_are_skipped_if_the_policy_says_so(scene: Scene) -> None:
     await scene.set(frequencyCap={"messages": 1, "perHours": 1, "whenReached": "skip"})
     heard, skipped = await scene.enqueue(), await scene.enqueue()
     rejected = {"status": ItemStatus.FAILED, "intent_status": IntentStatus.REJECTED}

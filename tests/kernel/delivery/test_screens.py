@@ -50,7 +50,7 @@ def test_a_payload_that_is_not_a_message_fails_and_the_others_are_kept() -> None
     assert set(screen.contents) == {FIRST}
 
 
-def test_the_first_refusal_counts_and_nobody_after_it_is_asked() -> None:
+def test_the_first_refusal_counts_and_the_rest_are_not_asked() -> None:
     asked = []
 
     def passes(item: object) -> None:

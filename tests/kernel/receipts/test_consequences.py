@@ -200,7 +200,7 @@ async def test_a_stop_is_followed_when_its_targets_channel_is_known_again(store:
     assert await scene.unmatched() == []
 
 
-async def test_nobody_matches_a_receipt_by_hand_with_an_item_of_another_channel(
+async def test_a_receipt_cannot_be_matched_by_hand_with_an_item_of_another_channel(
     store: Store,
 ) -> None:
     scene = Scene(store, NOON)

@@ -189,5 +189,5 @@ def test_settings_name_a_language_that_there_is_and_texts_that_are_some() -> Non
     assert OptOutAnswers(stop="Bye").text(OptOutWord.STOP, "STOP") == "Bye"
 
 
-def test_twilio_answers_by_itself() -> None:
+def test_twilio_answers_itself() -> None:
     assert {name for name, each in GATEWAY_TYPES.items() if each.answers_opt_outs} == {"twilio_sms"}

@@ -20,7 +20,7 @@ AT_ONCE = 50
 PATIENCE_SECONDS = 240
 
 
-async def test_of_1000_races_nobody_is_called_who_was_opted_out_before(
+async def test_in_1000_races_nobody_who_had_opted_out_is_called(
     database: str, tmp_path: Path
 ) -> None:
     """Each pair of an opt-out and a message begins at its own moments. An attempt's time is taken

@@ -72,7 +72,7 @@ async def match_plain(scene: Scene, *shared: str) -> PlainOutcome:
 
 @ON_POSTGRES
 @pytest.mark.parametrize("event", EVENTS)
-async def test_what_opts_nobody_out_and_has_an_item_that_ended_is_plain(
+async def test_a_receipt_without_an_opt_out_for_an_ended_item_is_plain(
     store: Store, event: ReceiptEvent
 ) -> None:
     scene = Scene(store, NOON)
@@ -145,7 +145,7 @@ async def test_a_report_of_a_shared_target_is_not_plain(store: Store) -> None:
 
 
 @ON_POSTGRES
-async def test_while_a_sink_hears_of_messages_no_receipt_is_plain(
+async def test_while_a_sink_receives_message_events_no_receipt_is_plain(
     store: Store, database: str
 ) -> None:
     scene = Scene(store, NOON)

@@ -57,7 +57,7 @@ async def test_two_servers_that_get_the_same_receipts_in_another_order_do_not_co
         assert sum(map(len, taken)) == len(told)
 
 
-async def test_targets_and_workspaces_have_ids_of_their_own(store: Store) -> None:
+async def test_targets_and_workspaces_have_their_own_ids(store: Store) -> None:
     other_target = TakenReceipt("sms.other", delivered("r-1").receipt)
     both = [delivered("r-1"), other_target]
     assert len(await store.write(receipts.take(DEFAULT_SCOPE, both, IDS, NOON))) == 2

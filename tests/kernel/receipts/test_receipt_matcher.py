@@ -48,7 +48,7 @@ async def test_a_receipt_with_the_providers_id_finds_its_item(store: Store) -> N
     assert kept.matched_by is MatchedBy.PROVIDER_MESSAGE_ID
 
 
-async def test_an_id_that_a_provider_gave_twice_finds_nobody(store: Store) -> None:
+async def test_an_id_that_a_provider_gave_twice_matches_nothing(store: Store) -> None:
     scene = Scene(store, NOON)
     _, _, items = await scene.sent(2, [ACCEPTED._replace(provider_message_id="ok")] * 2)
     await scene.take(READ, provider_message_id="ok")
@@ -157,7 +157,7 @@ async def test_two_matchers_never_count_a_receipt_twice(store: Store) -> None:
     assert sum((await scene.counts(run_id)).values()) == accounting.sent
 
 
-async def test_somebody_may_say_which_item_a_receipt_is_about(store: Store) -> None:
+async def test_an_operator_can_match_a_receipt_by_hand(store: Store) -> None:
     scene = Scene(store, NOON)
     run_id, _, [item] = await scene.sent(1)
     await scene.take(BOUNCED, provider_message_id="unknown", permanent=True)
@@ -172,7 +172,7 @@ async def test_somebody_may_say_which_item_a_receipt_is_about(store: Store) -> N
         await scene.matcher.match_by_hand(DEFAULT_SCOPE, waiting.id, item, "key:ann")
 
 
-async def test_nobody_matches_across_workspaces_by_hand(store: Store) -> None:
+async def test_a_receipt_cannot_be_matched_by_hand_across_workspaces(store: Store) -> None:
     scene = Scene(store, NOON)
     _, _, [item] = await scene.sent(1)
     await scene.take(BOUNCED, scope=ELSEWHERE, provider_message_id="unknown")

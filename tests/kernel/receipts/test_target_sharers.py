@@ -124,7 +124,7 @@ async def test_any_other_reply_is_shown_to_who_wrote_last_alone(shared: Shared) 
     assert await shared.listed() == {"acme": ["r-1"]}
 
 
-async def test_a_stop_from_somebody_nobody_wrote_to_waits_and_is_listed_to_the_operator(
+async def test_a_stop_from_an_unknown_sender_waits_and_is_listed_for_the_operator(
     shared: Shared,
 ) -> None:
     await shared.sent(ACME, "one")

@@ -123,7 +123,7 @@ async def test_an_engine_that_another_process_found_away_is_named_until_its_aler
     assert await codes(outrider, run_id) == []
 
 
-async def test_an_event_is_blocked_only_where_nobody_runs(noop_outrider: Outrider) -> None:
+async def test_an_event_is_blocked_only_if_no_process_is_running(noop_outrider: Outrider) -> None:
     outrider = noop_outrider
     due_at = outrider.clock.now() - timedelta(minutes=1)
     (found,) = await outrider.blocker_finder.of_event(due_at)

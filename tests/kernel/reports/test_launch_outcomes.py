@@ -123,7 +123,7 @@ def noting(transaction: Transaction[Result], counted: list[object]) -> Transacti
         return result
 
 
-async def test_the_list_does_not_count_again_what_an_earlier_run_came_to_for_good(
+async def test_the_list_does_not_recount_what_an_earlier_run_settled_finally(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     """Every job of every earlier run was summed whenever the list was asked for."""

@@ -228,7 +228,7 @@ async def test_a_line_that_swallows_everything_is_given_up_in_time(
     await drop_database(postgres_url, url)
 
 
-async def test_a_session_that_was_ended_while_idle_counts_as_a_store_that_is_gone(
+async def test_a_database_session_terminated_while_idle_counts_as_an_unavailable_store(
     postgres_url: str,
 ) -> None:
     """The server's farewell has arrived and the end of the line has not: asyncpg is confused."""

@@ -127,7 +127,7 @@ async def test_a_long_log_is_read_in_pages_and_stored_in_pieces(
     assert len(stored) == limits.snapshots_kept, "older ones are cleared away"
 
 
-async def test_a_run_that_goes_on_is_projected_on_what_is_remembered(
+async def test_a_continuing_run_is_projected_from_the_cached_snapshot(
     store: Store, raw: Raw, run_id: RunId
 ) -> None:
     projector = projector_of(store)
@@ -199,7 +199,7 @@ async def test_a_run_that_cannot_be_projected_keeps_no_other_from_it(
 
 
 @pytest.mark.parametrize("statements", range(SAVE_STATEMENTS + 1))
-async def test_a_crash_anywhere_leaves_nothing_and_the_next_one_goes_on_from_the_watermark(
+async def test_a_crash_anywhere_leaves_nothing_behind_and_the_next_one_continues_from_the_watermark(
     store: Store, raw: Raw, run_id: RunId, statements: int
 ) -> None:
     await projector_of(store).project_once()
@@ -266,7 +266,7 @@ async def test_a_projector_that_is_behind_does_not_take_the_watermark_back(
     assert await watermark(raw, run_id) == reached + 1
 
 
-async def test_a_store_that_is_gone_for_a_while_is_tried_again(
+async def test_a_store_that_is_unavailable_for_a_while_is_tried_again(
     store: Store, raw: Raw, run_id: RunId
 ) -> None:
     crashing = CrashingStore(store)
@@ -323,7 +323,7 @@ async def test_a_hole_inside_a_page_is_seen_too(store: Store, raw: Raw, run_id: 
     assert (await snapshots_of(raw, run_id))[-1] == await projected(store, run_id)
 
 
-async def test_nobody_waits_for_numbers_that_were_never_used(
+async def test_readers_do_not_wait_for_numbers_that_were_never_used(
     store: Store, raw: Raw, run_id: RunId
 ) -> None:
     await burn_numbers(raw, run_id, 4)
@@ -391,9 +391,7 @@ async def test_a_reader_sees_the_newest_event_however_far_the_projector_is(
     assert await reader.snapshot(DEFAULT_SCOPE, run_id) == await projected(store, run_id)
 
 
-async def test_a_run_can_be_looked_at_as_it_was_at_any_event(
-    store: Store, raw: Raw, run_id: RunId
-) -> None:
+async def test_a_run_can_be_viewed_as_of_any_event(store: Store, raw: Raw, run_id: RunId) -> None:
     projector = projector_of(store)
     await tell_unknown(raw, run_id, skip=2)
     await projector.project_once()

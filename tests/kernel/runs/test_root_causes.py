@@ -74,7 +74,7 @@ class Stumbling(Unobserved):
             raise OutriderError("ada@example.test cannot be rendered")
 
 
-async def test_a_run_whose_jobs_died_says_so_and_names_nobody(outrider: Outrider) -> None:
+async def test_a_run_whose_jobs_died_says_so_without_naming_recipients(outrider: Outrider) -> None:
     """RM: "every step failed" was all that anybody was told."""
     run_id = await begun(outrider, await created(outrider, 5))
     await work_until_terminal(outrider, run_id, observer=Stumbling())
@@ -111,7 +111,7 @@ async def test_a_handlers_own_reason_is_reported(outrider: Outrider) -> None:
     assert run.payload["rootCause"] == "1 job failed without a single successful item"
 
 
-async def test_a_snapshot_has_every_step_of_the_plan_before_anybody_begins_it(
+async def test_a_snapshot_has_every_step_of_the_plan_before_it_starts(
     database: str, tmp_path: Path
 ) -> None:
     """RM: until a worker took it, a step did not exist."""

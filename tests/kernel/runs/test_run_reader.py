@@ -25,7 +25,7 @@ async def test_a_run_can_be_read_as_it_was_after_each_of_its_events(
     assert past[-1] == last != past[0]
 
 
-async def test_before_anybody_begins_the_plan_says_what_is_pending(
+async def test_before_anything_starts_the_plan_says_what_is_pending(
     noop_outrider: Outrider,
 ) -> None:
     run_id = await noop_launch(noop_outrider)

@@ -217,7 +217,9 @@ async def read_all(
             return
 
 
-async def test_who_is_too_slow_for_one_of_many_campaigns_is_dropped_from_all(store: Store) -> None:
+async def test_a_client_too_slow_for_one_of_many_campaigns_is_dropped_from_all(
+    store: Store,
+) -> None:
     limits = Limits(event_poll_seconds=0.02, watcher_events=5)
     busy, quiet = await campaign(store), await campaign(store)
     seen: dict[CampaignId, list[int]] = {busy: [], quiet: []}
@@ -288,7 +290,7 @@ async def test_two_hundred_watchers_of_a_campaign_cost_no_more_reads_than_one(
     assert hub.watchers == 0
 
 
-async def test_nobody_watching_means_nothing_read_and_nothing_kept(store: Store) -> None:
+async def test_without_watchers_nothing_is_read_and_nothing_is_kept(store: Store) -> None:
     campaign_id = await campaign(store)
     counted = Counted(store)
     hub = EventHub(counted, QUICK)

@@ -77,9 +77,7 @@ async def test_a_single_refused_intent_is_refused_with_its_own_paths(
         assert [each.path for each in answer.problems] == ["submissionTarget"]
 
 
-async def test_what_was_submitted_to_a_target_that_is_gone_is_known_still(
-    database: str, tmp_path: Path
-) -> None:
+async def test_an_intent_for_a_removed_target_is_still_known(database: str, tmp_path: Path) -> None:
     async with opened(database, tmp_path, *ENTRIES) as outrider:
         await outrider.submissions.submit(DEFAULT_SCOPE, given("old", "other"))
     async with opened(database, tmp_path, ENTRIES[0]) as outrider:
@@ -172,7 +170,7 @@ async def test_lists_are_the_newest_first_in_pages_and_of_what_is_asked_for(
         assert both == [["s-1"]]
 
 
-async def test_a_page_looks_at_so_many_and_says_where_to_go_on(
+async def test_a_page_examines_a_limited_number_and_says_where_to_continue(
     database: str, tmp_path: Path
 ) -> None:
     async with opened(database, tmp_path, *ENTRIES) as outrider:

@@ -55,7 +55,7 @@ async def test_a_commit_serves_no_more_than_its_limit_and_one_workspace() -> Non
     assert all(len(numbers) <= 4 for _, numbers in ledger.commits)
 
 
-async def test_a_second_commit_begins_beside_the_first_once_enough_wait_for_it() -> None:
+async def test_a_second_commit_starts_beside_the_first_once_enough_requests_wait() -> None:
     ledger = Ledger()
     ledger.may_end.clear()
     shared = SharedCommits(ledger.commit, most_items=100, at_once=2, company_items=3)
@@ -82,7 +82,7 @@ async def test_one_that_is_refused_is_refused_alone() -> None:
     assert isinstance(answers[3], InvalidInput)
 
 
-async def test_a_store_that_is_gone_is_not_asked_again_for_each() -> None:
+async def test_an_unavailable_store_is_not_asked_again_for_each_item() -> None:
     ledger = Ledger(refused=3, error=StoreUnavailable("gone"))
     shared = SharedCommits(ledger.commit, most_items=100)
     answers = await asyncio.gather(
@@ -92,7 +92,7 @@ async def test_a_store_that_is_gone_is_not_asked_again_for_each() -> None:
     assert len(ledger.commits) == 1
 
 
-async def test_a_commit_that_is_cut_off_leaves_nobody_waiting() -> None:
+async def test_a_cancelled_commit_leaves_no_caller_waiting() -> None:
     ledger = Ledger()
     ledger.may_end.clear()
     shared = SharedCommits(ledger.commit, most_items=100)

@@ -43,7 +43,7 @@ from tests.support.intents import (
 )
 
 
-async def test_an_intent_is_accepted_and_its_payload_forwarded_as_it_came(
+async def test_an_intent_is_accepted_and_its_payload_forwarded_unchanged(
     database: str, tmp_path: Path
 ) -> None:
     async with Sandbox() as sandbox:
@@ -72,7 +72,7 @@ async def test_a_repeat_is_the_same_intent_and_another_message_is_a_conflict(
             await submit(outrider, "a", to="x", message="other")
 
 
-async def test_campaigns_begin_nothing_while_an_urgent_message_is_submitted(
+async def test_campaigns_start_nothing_while_an_urgent_message_is_submitted(
     database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     targets = [target(mode, "noop", "noop:", mode=mode) for mode in ("realtime", "batch")]
@@ -131,9 +131,7 @@ async def test_what_cannot_be_submitted_is_refused_with_its_path(
     assert path in [problem.path for problem in refused.value.problems]
 
 
-async def test_a_restart_in_the_middle_of_a_retry_schedule_goes_on(
-    database: str, tmp_path: Path
-) -> None:
+async def test_a_retry_schedule_continues_after_a_restart(database: str, tmp_path: Path) -> None:
     async with Sandbox(Faults(fail_rate=1)) as sandbox:
         entry = target("sms", "sms", sandbox.http_url, maxAttempts=100)
         async with opened(database, tmp_path, entry) as outrider, at_work(outrider):
@@ -242,7 +240,7 @@ async def test_retry_after_slows_the_target_down_and_not_just_the_item(
             assert (first.status, first.attempts, attempts) == ("PENDING", 0, [])
 
 
-async def test_throttling_uses_up_no_policy_and_everything_goes_on_when_it_ends(
+async def test_throttling_uses_up_no_attempts_and_everything_continues_when_it_ends(
     database: str, tmp_path: Path
 ) -> None:
     async with Sandbox(Faults(throttle_rate=1, retry_after_seconds=0)) as sandbox:
@@ -306,7 +304,7 @@ async def test_an_open_breaker_makes_items_wait_without_using_up_attempts(
         assert (first.status, first.attempts, attempts) == ("PENDING", 0, [])
 
 
-async def test_a_probe_closes_the_breaker_and_everything_goes_on(
+async def test_a_probe_closes_the_breaker_and_everything_continues(
     database: str, tmp_path: Path
 ) -> None:
     async with Sandbox(Faults(drop_rate=1)) as sandbox:
@@ -536,7 +534,7 @@ async def test_two_batches_with_the_same_intents_in_any_order_do_not_block_each_
             assert sum(fresh) == 100
 
 
-async def test_one_providers_record_says_nothing_of_anothers_doubts(
+async def test_one_providers_record_does_not_settle_another_providers_doubts(
     database: str, tmp_path: Path
 ) -> None:
     async with Sandbox(Faults(drop_rate=1)) as one, Sandbox(Faults(drop_rate=1)) as two:

@@ -10,7 +10,7 @@ from tests.support.eventually import eventually
 from tests.support.whole_runs import SteppedClock
 
 
-async def test_a_loop_that_fails_is_begun_again_and_disturbs_no_other() -> None:
+async def test_a_failed_loop_is_restarted_and_does_not_disturb_others() -> None:
     clock, limits = SteppedClock(), Limits()
     begun = 0
     healthy = asyncio.Event()

@@ -114,7 +114,7 @@ async def test_a_clock_set_back_two_hours_in_the_middle_of_a_campaign_holds_up_n
         await until_alerts(outrider, stand=False)
 
 
-async def test_a_database_whose_clock_was_set_back_goes_on_from_where_it_was(
+async def test_time_continues_from_where_it_was_when_the_databases_clock_is_set_back(
     database: str, tmp_path: Path
 ) -> None:
     """X14: another process, begun after it, finds what is due, and a lease ends when it ends."""
@@ -138,7 +138,7 @@ async def test_a_time_too_far_ahead_to_be_right_is_forgotten(database: str, tmp_
         assert outrider.clock.now() < ahead - timedelta(days=399)
 
 
-async def test_after_a_leap_of_the_clock_nobody_is_taken_for_dead_for_a_lease(
+async def test_after_a_clock_jump_no_worker_is_considered_dead_for_a_lease(
     database: str, tmp_path: Path
 ) -> None:
     """X2: a lease that the leap has ended was not the worker's to extend in time."""

@@ -138,7 +138,7 @@ async def test_a_caller_after_a_slow_notification_does_not_wait_too(
 
 
 @SQLITE
-async def test_nobody_waits_for_an_engine_that_does_not_answer_not_even_the_first(
+async def test_no_caller_waits_for_an_unresponsive_engine_not_even_the_first(
     outrider: Outrider,
 ) -> None:
     """RM: the first control while Temporal was down took as long as an engine may take."""

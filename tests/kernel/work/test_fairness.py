@@ -128,7 +128,7 @@ async def deployment_on_temporal(
 
 @pytest.mark.parametrize("load", ["limited", "slow", "huge", "nothing"])
 @pytest.mark.parametrize("scale", SCALES)
-async def test_everybody_elses_messages_begin_within_a_second(
+async def test_messages_of_others_start_within_a_second(
     deployment: Deployment, gateway: WitnessGateway, scale: Scale, load: str
 ) -> None:
     """A1: realtime intents, a small campaign and another tenant do not wait for one campaign."""
@@ -138,7 +138,7 @@ async def test_everybody_elses_messages_begin_within_a_second(
 @pytest.mark.parametrize("database", ["postgres"], indirect=True)
 @pytest.mark.parametrize("load", ["limited", "huge"])
 @pytest.mark.parametrize("scale", SCALES)
-async def test_on_temporal_everybody_elses_messages_begin_within_a_second(
+async def test_on_temporal_messages_of_others_start_within_a_second(
     deployment_on_temporal: Deployment, gateway: WitnessGateway, scale: Scale, load: str
 ) -> None:
     """A1 on the other engine."""

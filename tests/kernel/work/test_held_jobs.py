@@ -88,7 +88,7 @@ async def test_a_group_with_more_than_its_share_yields_to_one_that_has_nothing()
     assert bench.held.room == 1
 
 
-async def test_nobody_yields_while_nobody_else_waits() -> None:
+async def test_no_job_yields_while_no_other_waits() -> None:
     bench = Bench()
     jobs = [bench.begin("1"), bench.begin("2")]
     bench.waits(BIG)

@@ -35,7 +35,7 @@ class HeldStore(SlowStore):
 
 
 @pytest.mark.parametrize(("in_parallel", "held"), [(1, 1), (2, 3), (4, 6)])
-async def test_half_as_many_jobs_more_begin_while_others_are_settled(
+async def test_half_as_many_additional_jobs_start_while_others_are_settled(
     database: str, tmp_path: Path, in_parallel: int, held: int
 ) -> None:
     path = tmp_path / "registry.json"

@@ -9,7 +9,7 @@ from tests.support.noop_launches import noop_launch
 from tests.support.whole_runs import work_until_terminal
 
 
-async def test_what_is_processed_is_settled_and_nobody_holds_it_any_more(
+async def test_a_processed_job_is_settled_and_no_longer_held(
     noop_outrider: Outrider,
 ) -> None:
     run_id = await noop_launch(noop_outrider, 250)

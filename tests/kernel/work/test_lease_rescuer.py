@@ -27,7 +27,7 @@ def rescuer(
     )
 
 
-async def test_jobs_of_a_dead_worker_come_back_at_once(store: Store, tmp_path: Path) -> None:
+async def test_jobs_of_a_dead_worker_are_released_at_once(store: Store, tmp_path: Path) -> None:
     shop, clock = Workshop(store), FakeClock(NOON)
     await shop.launch(4, batch_size=2)
     await shop.claim(ONE, most=2)
@@ -36,7 +36,7 @@ async def test_jobs_of_a_dead_worker_come_back_at_once(store: Store, tmp_path: P
     assert await store.read(lost_jobs.lock_holders()) == []
 
 
-async def test_a_job_of_a_silent_worker_comes_back_when_its_lease_is_over(
+async def test_a_job_of_a_silent_worker_is_released_when_its_lease_ends(
     store: Store, tmp_path: Path
 ) -> None:
     shop, clock = Workshop(store), FakeClock(NOON)

@@ -331,7 +331,7 @@ async def test_members_at_domains_without_mail_are_marked_and_doubts_are_failure
     }
 
 
-async def test_who_is_marked_stays_marked_and_is_skipped_when_a_job_is_done_again() -> None:
+async def test_a_marked_member_stays_marked_and_is_skipped_when_the_job_is_repeated() -> None:
     """The answer that marked them may be another one after the crash."""
     context = MemoryDesk(people("a@mx.test", "b@mx.test"))
     await context.mark_invalid(AddressKind.EMAIL, [0])
@@ -340,7 +340,7 @@ async def test_who_is_marked_stays_marked_and_is_skipped_when_a_job_is_done_agai
     assert context.marked == {0: AddressKind.EMAIL}
 
 
-async def test_an_address_cut_to_the_longest_there_can_be_adds_up_all_the_same() -> None:
+async def test_an_address_cut_to_the_maximum_length_still_adds_up() -> None:
     label = "x" * 60
     context = MemoryDesk(people(f"a@{'.'.join([label] * 5)}.test", "b@mx.test"))
     assert context.audience[0].invalid == AddressKind.EMAIL
@@ -349,7 +349,7 @@ async def test_an_address_cut_to_the_longest_there_can_be_adds_up_all_the_same()
     assert (result.succeeded, result.failed) == (1, 0)
 
 
-async def test_jobs_are_batches_of_positions_and_none_is_for_nobody() -> None:
+async def test_jobs_are_batches_of_positions_and_none_is_empty() -> None:
     context = MemoryDesk(
         people("a@mx.test", None, None, "nope", "b@mx.test", "c@mx.test", "d@mx.test"),
         batch_size=2,
@@ -829,7 +829,7 @@ CELLS = st.text(st.sampled_from("=+-@\t\r\n,;\"'＝a") | st.characters(), max_si
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(CELLS, CELLS), max_size=5))
-def test_every_cell_comes_back_whole_and_none_is_an_order(cells: list[tuple[str, str]]) -> None:
+def test_every_cell_is_read_back_whole_and_none_is_a_formula(cells: list[tuple[str, str]]) -> None:
     lines = [line(at, recipient_id=who, reason=why) for at, (who, why) in enumerate(cells)]
     text = (results_csv.header() + results_csv.page(lines)).decode()
     rows = list(csv.reader(io.StringIO(text, newline=""), strict=True))

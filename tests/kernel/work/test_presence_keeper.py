@@ -32,7 +32,7 @@ async def test_a_worker_says_what_it_takes_and_says_when_it_ends(store: Store) -
     assert await seen(store) == []
 
 
-async def test_who_has_been_silent_for_long_and_holds_nothing_is_forgotten(store: Store) -> None:
+async def test_a_process_silent_for_long_that_holds_nothing_is_forgotten(store: Store) -> None:
     clock = FakeClock()
     base = foundation(store, clock=clock)
     gone = CARD._replace(id=WorkerId("host/boot/8/1"))

@@ -40,7 +40,7 @@ def test_what_was_stopped_is_ended_first_and_realtime_goes_before_batch() -> Non
     assert made.choose(3, Counter(), NOON) == {"realtime/b/push": 3}
 
 
-def test_a_group_whose_target_is_closed_is_left_alone_until_it_opens() -> None:
+def test_a_group_whose_target_is_closed_is_not_served_until_it_opens() -> None:
     made = QueueTurns(WorkFilter(), lambda target: LATER if target == "sms" else None)
     made.learn([QueueGroup("batch/a/sms", NOON), QueueGroup(CANCELLED_GROUP, NOON)])
     assert made.choose(2, Counter(), NOON) == {CANCELLED_GROUP: 2}

@@ -41,7 +41,7 @@ async def tallied(scene: Scene, sent: int) -> None:
         (ReceiptEvent.COMPLAINED, "COMPLAINT_RATE_HIGH"),
     ],
 )
-async def test_a_high_rate_is_an_alert_that_ends_by_itself(
+async def test_a_high_rate_opens_an_alert_that_resolves_automatically(
     store: Store, event: ReceiptEvent, code: str
 ) -> None:
     scene = Scene(store, NOON)
@@ -74,9 +74,7 @@ async def test_a_rate_below_the_threshold_is_no_alert(store: Store) -> None:
 
 
 @pytest.mark.parametrize(("most", "alerts"), [(0.04, 1), (0.06, 0)])
-async def test_a_target_may_have_thresholds_of_its_own(
-    store: Store, most: float, alerts: int
-) -> None:
+async def test_a_target_may_have_its_own_thresholds(store: Store, most: float, alerts: int) -> None:
     scene = Scene(store, NOON)
     settings = TargetSettings(bounce_rate_alert=most, complaint_rate_alert=1.0)
     finder = BlockerFinder(scene.foundation, dict)
@@ -91,7 +89,7 @@ async def test_a_target_may_have_thresholds_of_its_own(
     assert len(await open_alerts(scene)) == alerts
 
 
-async def test_a_bounce_that_was_delivered_after_all_counts_no_more(store: Store) -> None:
+async def test_a_bounce_followed_by_a_delivery_no_longer_counts(store: Store) -> None:
     scene = Scene(store, NOON)
     watcher = watching(scene)
     _, _, items = await scene.sent(10)

@@ -48,7 +48,7 @@ async def test_a_silent_worker_is_named_until_it_reports_again(noop_outrider: Ou
     assert await look.find() == []
 
 
-async def test_a_target_that_asked_to_wait_for_long_is_found_though_nobody_calls_it(
+async def test_a_target_that_asked_for_a_long_wait_is_found_without_being_called(
     noop_outrider: Outrider, database: str
 ) -> None:
     outrider = noop_outrider

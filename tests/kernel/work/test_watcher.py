@@ -74,7 +74,7 @@ async def test_a_projection_lag_is_reported_without_a_projector_and_resolves_its
     assert await lags(outrider) == []
 
 
-async def test_a_lag_that_was_caught_up_by_a_full_visit_is_no_lag_any_more(
+async def test_a_lag_caught_up_by_a_full_visit_is_no_longer_reported(
     database: str, tmp_path: Path, clock: SteppedClock
 ) -> None:
     """R1: after a visit that fetched exactly as much as one may, the alert stood for ever."""
@@ -156,7 +156,7 @@ async def insert_event(raw: Raw, row_id: str, event_id: str, scope: Scope, at: s
     )
 
 
-async def test_events_that_nobody_routes_or_publishes_are_reported(
+async def test_events_that_are_not_routed_or_published_are_reported(
     outrider: Outrider, clock: SteppedClock, database: str
 ) -> None:
     await outrider.bus_keeper.register()

@@ -27,7 +27,7 @@ async def small(tmp_path: Path) -> AsyncIterator[Office]:
         yield made
 
 
-async def test_a_trigger_that_nobody_knows_is_refused_and_named(small: Office) -> None:
+async def test_an_unknown_trigger_is_refused_and_named(small: Office) -> None:
     with pytest.raises(InvalidInput) as refused:
         await small.emit("quote_snet")
     (problem,) = refused.value.problems
@@ -71,7 +71,7 @@ async def test_an_event_that_is_nested_too_deeply_is_refused(small: Office) -> N
         await small.emit("quote_sent", subject=deep)
 
 
-async def test_the_same_event_id_with_another_content_is_a_conflict(small: Office) -> None:
+async def test_the_same_event_id_with_different_content_is_a_conflict(small: Office) -> None:
     await small.emit("quote_sent", event_id="q-1", quote=1)
     with pytest.raises(IdempotencyConflict):
         await small.emit("quote_sent", event_id="q-1", quote=2)

@@ -36,7 +36,7 @@ def test_a_failed_rule_falls_back_to_the_sender_that_was_there_before() -> None:
     assert (route.document()["decision"], plan.status.value) == ("legacy_fallback", "routed")
 
 
-def test_routes_that_went_well_are_kept_and_not_gone_again() -> None:
+def test_successful_routes_are_kept_and_not_repeated() -> None:
     first = EventPlan(DEFAULT_SCOPE, EVENT, [])
     first.add(MAIL, Decision.STEPS, None, None)
     first.add(SMS, Decision.STEPS, None, None).fail("no target")

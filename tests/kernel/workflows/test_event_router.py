@@ -148,7 +148,7 @@ class Slow:
         return Composition(None, "Hi", TO_LEAD)
 
 
-async def test_a_sender_that_takes_its_time_holds_up_nobody_else(tmp_path: Path) -> None:
+async def test_a_slow_sender_does_not_hold_up_others(tmp_path: Path) -> None:
     """CM: a PDF in letters of their own font takes half a second, and the loop goes on."""
     async with office(f"sqlite:///{tmp_path}/office.db", tmp_path) as made:
         sender = Slow()
@@ -168,7 +168,7 @@ class VisitSms:
         return Composition(None, "See you on {{ day }}!", TO_LEAD)
 
 
-async def test_a_sender_of_ones_own_may_be_for_any_channel(tmp_path: Path) -> None:
+async def test_a_custom_sender_may_be_for_any_channel(tmp_path: Path) -> None:
     async with office(f"sqlite:///{tmp_path}/office.db", tmp_path) as made:
         made.outrider.legacy_senders = {VisitSms.trigger: {VisitSms.place: VisitSms()}}
         await made.routed("visit_booked", day="Monday")
@@ -201,7 +201,7 @@ async def test_what_was_given_up_keeps_its_reason_and_can_be_routed_again(
     assert (await desk.event("e"))[0].status == "routed"
 
 
-async def test_an_event_that_cannot_be_read_ends_and_holds_up_nobody(desk: Office) -> None:
+async def test_an_unreadable_event_ends_and_holds_up_no_other(desk: Office) -> None:
     await desk.rule("lead_welcome", Channel.EMAIL, email())
     await desk.emit("lead_welcome", event_id="good")
     async with raw_sql(desk.database) as raw:
@@ -219,7 +219,7 @@ async def test_an_event_that_cannot_be_read_ends_and_holds_up_nobody(desk: Offic
     assert (odd.status, odd.attempts) == ("failed", 6)
 
 
-async def test_what_was_postponed_is_not_kept_by_the_router_that_goes_on(
+async def test_a_postponed_event_is_not_held_by_the_router_that_continues(
     desk: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await desk.rule("lead_welcome", Channel.EMAIL, email())

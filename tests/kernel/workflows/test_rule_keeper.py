@@ -143,7 +143,7 @@ async def test_what_the_file_leaves_out_stays_until_it_is_pruned(outrider: Outri
     )
 
 
-async def test_a_diff_that_is_another_by_now_is_not_applied(outrider: Outrider) -> None:
+async def test_a_diff_that_has_changed_meanwhile_is_not_applied(outrider: Outrider) -> None:
     keeper = outrider.rule_keeper
     wanted = [rule("a", text(1, "x"))]
     seen = (await keeper.plan(DEFAULT_SCOPE, wanted, prune=False)).fingerprint()
@@ -247,7 +247,7 @@ async def test_a_target_that_does_not_fit_is_refused_when_it_is_written(
     assert (await keeper.export(DEFAULT_SCOPE))[0] == []
 
 
-async def test_another_workspace_has_rules_of_its_own(outrider: Outrider) -> None:
+async def test_another_workspace_has_its_own_rules(outrider: Outrider) -> None:
     keeper = outrider.rule_keeper
     theirs = await outrider.key_keeper.open_workspace("another", "project", "production")
     await keeper.apply(DEFAULT_SCOPE, [rule("a", text(1, "ours"))], ACTOR, prune=False)

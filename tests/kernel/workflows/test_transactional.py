@@ -107,7 +107,7 @@ async def events(desk: Office) -> list[tuple[str, str]]:
     return [(each.event_id, each.status) for each in found]
 
 
-async def test_what_is_rolled_back_was_never_emitted_and_what_is_committed_goes_out_once(
+async def test_a_rolled_back_event_was_never_emitted_and_a_committed_one_is_sent_once(
     desk: Office, business: Business
 ) -> None:
     await desk.rule("quote_sent", Channel.EMAIL, email())
@@ -150,7 +150,7 @@ async def test_another_content_is_a_conflict_that_leaves_the_callers_data_alone(
     assert not is_new
 
 
-async def test_a_trigger_that_nobody_knows_is_recorded_as_failed_when_it_is_routed(
+async def test_an_unknown_trigger_is_recorded_as_failed_when_it_is_routed(
     desk: Office, business: Business
 ) -> None:
     assert await business.sell(Emission("x-1", "quote_lost"))
@@ -195,7 +195,7 @@ async def test_without_a_transaction_it_is_refused(database: str) -> None:
     await theirs.close()
 
 
-async def test_a_postgres_connection_may_have_codecs_of_its_own(database_pool: Any) -> None:
+async def test_a_postgres_connection_may_have_custom_codecs(database_pool: Any) -> None:
     url = await database_pool.take()
     connection = await asyncpg.connect(url)
     await connection.set_type_codec(
@@ -210,7 +210,7 @@ async def test_a_postgres_connection_may_have_codecs_of_its_own(database_pool: A
     await database_pool.give_back(url)
 
 
-def test_pythons_own_sqlite3_begins_the_transaction_by_itself(
+def test_pythons_own_sqlite3_opens_the_transaction_itself(
     sqlite_template: Path, tmp_path: Path
 ) -> None:
     file = tmp_path / "outrider.db"

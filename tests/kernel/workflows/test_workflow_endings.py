@@ -64,7 +64,7 @@ async def test_a_legacy_mail_to_a_lead_without_an_address_makes_no_record(desk: 
     assert await desk.notifications() == []
 
 
-async def test_an_enabled_rule_without_steps_leaves_the_legacy_mail_as_it_was(
+async def test_an_enabled_rule_without_steps_does_not_replace_the_legacy_email(
     desk: Office,
 ) -> None:
     """CM: nothing could be enqueued, so the sender that was there before is used."""

@@ -28,7 +28,7 @@ class ControlConformance:
         types = [each for each in await bench.types(run_id) if each.startswith("Run")]
         assert types == ["RunApproved", "RunStarted", "RunPaused", "RunResumed", "RunCompleted"]
 
-    async def test_a_run_paused_before_it_was_begun_waits_for_its_resume(
+    async def test_a_run_paused_before_it_started_waits_for_its_resume(
         self, bench: EngineBench
     ) -> None:
         campaign_id, run_id = await bench.launched_and_paused(20)
@@ -38,7 +38,7 @@ class ControlConformance:
             await bench.control(campaign_id, Action.RESUME)
             assert (await bench.ended(run_id)).sent == 20
 
-    async def test_a_resume_that_the_engine_was_never_told_of_is_found(
+    async def test_a_resume_that_the_engine_was_not_notified_of_is_found(
         self, bench: EngineBench
     ) -> None:
         campaign_id, run_id = await bench.launched_slowly(100)
@@ -49,7 +49,7 @@ class ControlConformance:
             assert (await bench.ended(run_id)).sent == 100
         assert bench.sandbox.requests == 100 + 5
 
-    async def test_a_stop_skips_whoever_was_not_attempted_as_cancelled(
+    async def test_a_stop_skips_items_never_attempted_as_cancelled(
         self, bench: EngineBench
     ) -> None:
         campaign_id, run_id = await bench.launched_slowly(300)
@@ -85,7 +85,7 @@ class ControlConformance:
         assert (await bench.types(run_id))[-1] == "RunCancelled"
         assert {job.status for job in await bench.jobs(run_id)} == {"failed"}
 
-    async def test_no_control_fails_because_the_engine_cannot_be_told(
+    async def test_no_control_fails_because_the_engine_cannot_be_notified(
         self, bench: EngineBench
     ) -> None:
         bench.sandbox.faults.latency_ms = SLOW_MS
@@ -114,7 +114,7 @@ class ControlConformance:
                 assert (await bench.ended(run_id)).sent == 20
                 assert (await bench.types(run_id))[:2] == ["SignalAccepted", "RunApproved"]
 
-    async def test_a_run_that_admission_delays_begins_when_its_delay_is_over(
+    async def test_a_run_delayed_by_admission_starts_when_its_delay_is_over(
         self, bench: EngineBench
     ) -> None:
         table = AdmissionTable(policy=OverloadPolicy.DELAY, waiting_items=5, delay_seconds=1)
@@ -129,7 +129,7 @@ class ControlConformance:
         assert job.run_at is not None
         assert run.started_at >= job.run_at
 
-    async def test_a_run_that_waits_for_room_begins_when_there_is_some(
+    async def test_a_run_waiting_for_capacity_starts_when_there_is_some(
         self, bench: EngineBench
     ) -> None:
         front = bench.with_settings(admission=AdmissionTable(concurrent_runs=1))

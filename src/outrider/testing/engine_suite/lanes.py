@@ -81,7 +81,7 @@ class LaneConformance:
                 await bench.another_run()
         assert set(bench.sandbox.deliveries.values()) == {1}
 
-    async def test_a_message_that_is_to_be_tried_again_is_tried_when_it_is_due(
+    async def test_a_message_that_will_be_retried_is_retried_when_it_is_due(
         self, bench: EngineBench
     ) -> None:
         bench.sandbox.faults.fail_rate = 1.0
@@ -91,7 +91,7 @@ class LaneConformance:
             bench.sandbox.faults.fail_rate = 0.0
             assert await judged(bench, "a") == ["ACCEPTED"]
 
-    async def test_a_message_in_doubt_goes_on_after_its_verdict(self, bench: EngineBench) -> None:
+    async def test_a_message_in_doubt_continues_after_its_verdict(self, bench: EngineBench) -> None:
         bench.sandbox.faults.drop_rate = 1.0
         resolver = bench.outrider.doubt_resolver
         async with bench.at_work():

@@ -46,7 +46,7 @@ class Shaky:
 
 
 class RunConformance:
-    async def test_a_run_is_moved_to_its_end_and_everybody_is_sent_to_once(
+    async def test_a_run_is_completed_and_everyone_is_sent_to_once(
         self, bench: EngineBench
     ) -> None:
         run_id = await bench.launched(45)
@@ -92,7 +92,7 @@ class RunConformance:
             assert (await bench.ended(run_id)).sent == 200
         assert bench.sandbox.requests == 200
 
-    async def test_what_the_provider_puts_off_is_taken_up_when_it_is_due(
+    async def test_a_message_postponed_by_the_provider_is_retried_when_due(
         self, bench: EngineBench
     ) -> None:
         bench.sandbox.faults.throttle_rate = 1.0
@@ -154,7 +154,7 @@ class RunConformance:
             [("StepStarted", 1, 1), ("StepFailed", 1, 2)],
         ]
 
-    async def test_a_retry_policy_begins_a_dead_step_anew(self, bench: EngineBench) -> None:
+    async def test_a_retry_policy_restarts_a_dead_step(self, bench: EngineBench) -> None:
         impatient = bench.with_limits(job_max_attempts=1)
         for each in (bench, impatient):
             each.outrider.handlers[SHAKY] = Shaky()
@@ -208,7 +208,7 @@ class RunConformance:
             assert (await bench.types(run_id))[-1] == "RunCompleted", phase
         assert bench.sandbox.requests == 25
 
-    async def test_a_job_that_waits_for_a_verdict_goes_on_after_it(
+    async def test_a_job_that_waits_for_a_verdict_continues_after_it(
         self, bench: EngineBench
     ) -> None:
         bench.sandbox.faults.drop_rate = 1.0

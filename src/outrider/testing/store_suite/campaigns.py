@@ -64,9 +64,7 @@ class CampaignConformance:
             await shop.campaign(audience())
         assert await _listed(store, DEFAULT_SCOPE) == []
 
-    async def test_a_recipient_that_stands_twice_refuses_the_whole_campaign(
-        self, store: Store
-    ) -> None:
+    async def test_a_duplicate_recipient_refuses_the_whole_campaign(self, store: Store) -> None:
         shop = Workshop(store)
         with pytest.raises(StoreRefused):
             await shop.campaign([*people(2), *people(1)])
@@ -172,7 +170,7 @@ class CampaignConformance:
         assert [run.id for run in runs] == [run_id]
         assert len(await shop.claim(most=MOST)) == 1
 
-    async def test_a_campaign_for_nobody_is_not_deployed(self, store: Store) -> None:
+    async def test_a_campaign_without_recipients_is_not_deployed(self, store: Store) -> None:
         shop = Workshop(store)
         campaign_id = await shop.campaign([])
         with pytest.raises(PreconditionFailed, match="its audience is empty"):
@@ -217,9 +215,7 @@ class CampaignConformance:
         (job,) = await shop.claim(now=at(60))
         assert job.scheduled_for == at(60)
 
-    async def test_an_id_that_nobody_could_have_made_is_simply_not_found(
-        self, store: Store
-    ) -> None:
+    async def test_an_impossible_id_is_simply_not_found(self, store: Store) -> None:
         with pytest.raises(NotFound):
             await store.read(campaigns.campaign(DEFAULT_SCOPE, CampaignId("nonsense")))
 

@@ -86,7 +86,7 @@ class InspectionConformance:
     async def test_the_schema_says_that_keys_are_unique(self, store: Store) -> None:
         assert await store.read(ledger_pages.key_is_unique_in_schema()) is True
 
-    async def test_reasons_are_counted_by_what_became_of_the_item(self, store: Store) -> None:
+    async def test_reasons_are_counted_by_the_items_outcome(self, store: Store) -> None:
         shop = Workshop(store)
         run_id = await shop.launch(3)
         context = await shop.claim_one()
@@ -194,7 +194,7 @@ class InspectionConformance:
 
         assert await store.write(script()) == [1, 2, 3]
 
-    async def test_texts_of_every_script_come_back_as_they_went_in(self, store: Store) -> None:
+    async def test_texts_of_every_script_are_read_back_unchanged(self, store: Store) -> None:
         shop = Workshop(store)
         text = "quote ' \" back\\slash \u200f مرحبا 𝄞 {}[]$1:name?"
         run_id = await shop.launch(1)
@@ -211,7 +211,7 @@ class InspectionConformance:
         context = await shop.claim_one()
         assert len(await shop.open(context, 0)) == 1
 
-    async def test_times_come_back_in_utc_to_the_microsecond(self, store: Store) -> None:
+    async def test_times_are_read_back_in_utc_to_the_microsecond(self, store: Store) -> None:
         shop = Workshop(store)
         campaign_id = await shop.campaign(1)
         instant = at(0.000001)

@@ -82,7 +82,7 @@ class JobConformance:
         assert await store.write(jobs.heartbeat([new], lease, now)) == {new.id}
         assert await store.write(jobs.hold(new, lease, now)) is Hold.OURS
 
-    async def test_a_job_that_was_rescued_is_nobodys_until_claimed(self, store: Store) -> None:
+    async def test_a_rescued_job_has_no_holder_until_it_is_claimed(self, store: Store) -> None:
         shop = Workshop(store)
         await shop.launch(1)
         (job,) = await shop.claim()
@@ -138,7 +138,7 @@ class JobConformance:
         assert {job.attempts for job in back} == {1}
         assert (await shop.events(run_id)).count("job.rescued") == 2
 
-    async def test_a_failed_job_comes_back_when_its_time_has_come(self, store: Store) -> None:
+    async def test_a_failed_job_is_due_again_at_its_time(self, store: Store) -> None:
         shop = Workshop(store)
         run_id = await shop.launch(1)
         (job,) = await shop.claim()

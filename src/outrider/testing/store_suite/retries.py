@@ -104,9 +104,7 @@ class RetryConformance:
         assert (second.attempts, second.engine_attempt) == (2, 1)
         assert await shop.outcomes(item_id) == ["abandoned", "rejected", None]
 
-    async def test_what_was_abandoned_once_too_often_says_so_in_its_doubt(
-        self, store: Store
-    ) -> None:
+    async def test_an_item_abandoned_too_often_says_so_in_its_doubt(self, store: Store) -> None:
         """S2: the repeats of an attempt are bounded."""
         shop = Workshop(store)
         await shop.launch(1)

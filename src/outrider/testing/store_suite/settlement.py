@@ -108,7 +108,9 @@ class SettlementConformance:
         assert await shop.run_status(run_id) == "running"
         assert "job.parked" in await shop.events(run_id)
 
-    async def test_a_job_with_only_doubts_left_is_parked_for_good(self, store: Store) -> None:
+    async def test_a_job_with_only_doubts_left_is_parked_without_a_due_time(
+        self, store: Store
+    ) -> None:
         shop = Workshop(store)
         run_id = await shop.launch(1)
         context = await shop.claim_one()
