@@ -15,6 +15,8 @@ from outrider.settings import Settings
 from tests.support.api_inside import serving
 
 POLICY = {
+    "presets": ["us-tcpa"],
+    "exempt": ["order_receipt"],
     "timeZone": "Europe/Amsterdam",
     "quietHours": {"from": "21:00", "to": "08:00", "channels": None},
     "sendingWindow": None,
@@ -35,7 +37,9 @@ USUAL = {
     "summary": "6 calls, with waits of 1 min, 2 min, 4 min, 8 min, 16 min; gives up after 31"
     " minutes",
 }
-NOTHING = {
+NOTHING: dict[str, Any] = {
+    "presets": [],
+    "exempt": [],
     "timeZone": "UTC",
     "quietHours": None,
     "sendingWindow": None,

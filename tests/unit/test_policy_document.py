@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from outrider.documents.policy import parse_policy
+from outrider.documents.presets import presets
 from outrider.domain.errors import InvalidInput
+from outrider.domain.purposes import Purpose
 from outrider.domain.screen_policies import ScreenPolicies, policies_from
 from outrider.domain.states import Channel
 
@@ -69,6 +71,35 @@ def test_every_problem_is_reported_at_once() -> None:
     assert "timeZone: is not a time zone; use one such as Europe/Amsterdam" in told
 
 
+def test_several_windows_are_a_list_and_each_problem_has_its_place() -> None:
+    windows = [{"from": "10:00", "to": "13:00"}, {"days": ["sat"], "from": "14:00", "to": "20:00"}]
+    policies = parsed({"sendingWindow": windows})
+    assert [window.from_minute for window in policies.sending_windows] == [600, 840]
+    assert parsed(policies.as_document()) == policies
+    wrong = {"sendingWindow": [windows[0], {"days": ["never"], "from": "14:00", "to": "14:00"}]}
+    paths = {problem.split(":")[0] for problem in problems(wrong)}
+    assert paths == {"sendingWindow[1].days[0]", "sendingWindow[1].to"}
+    assert problems({"sendingWindow": []})
+
+
+def test_a_preset_is_named_and_contained() -> None:
+    """Each is a data file with its source; what it does not cover is said there too."""
+    policies = parsed({"presets": ["us-tcpa"], "exempt": ["order_receipt"]})
+    [hours] = policies.hours(Channel.SMS)
+    assert (hours.opening_minutes, hours.allows(0, 21 * 60)) == ((8 * 60,), False)
+    assert policies.hours(Channel.EMAIL) == []
+    assert policies_from(policies.as_document()) == policies, "its windows are stored with it"
+    assert policies.exempts(Purpose("order_receipt", transactional=True))
+    assert not policies.exempts(Purpose("order_receipt"))
+    assert not policies.exempts(Purpose("other", transactional=True))
+    assert problems({"presets": ["xx"]}) == {
+        f"presets[0]: is not a preset; there are {', '.join(presets())}"
+    }
+    for documented in presets().values():
+        assert documented.source
+        assert documented.not_covered
+
+
 @pytest.mark.parametrize(
     "document",
     [
@@ -80,7 +111,7 @@ def test_every_problem_is_reported_at_once() -> None:
     ],
 )
 def test_hours_that_leave_no_time_are_refused(document: dict[str, Any]) -> None:
-    assert "quiet hours and the sending window leave no time to send sms" in problems(document)
+    assert "quiet hours and sending windows leave no time to send sms" in problems(document)
 
 
 def test_a_whole_day_may_be_written_out() -> None:

@@ -8,15 +8,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from outrider.documents.phone_zones import phone_zones
+from outrider.documents.presets import presets
 from outrider.domain.screen_policies import (
     MINUTES_PER_DAY,
+    Preset,
     QuietHours,
+    ScreenPolicies,
     SendingHours,
     SendingWindow,
     WaitsFor,
     minute_of_day,
 )
-from outrider.domain.sending_hours import HORIZON_DAYS, allows, wait, zone_named, zone_of
+from outrider.domain.sending_hours import (
+    HORIZON_DAYS,
+    allows,
+    wait,
+    wait_in_all,
+    zone_named,
+    zones_of,
+)
+from outrider.domain.states import Channel
 
 MINUTE = timedelta(minutes=1)
 AMSTERDAM = ZoneInfo("Europe/Amsterdam")
@@ -174,14 +186,58 @@ def test_without_hours_everything_may_go() -> None:
 )
 def test_a_name_that_is_no_zone_is_never_an_error(name: str) -> None:
     assert zone_named(name) is None
-    found = zone_of(name, "Europe/Amsterdam")
-    assert found == (AMSTERDAM, name or None)
+    found = zones_of(name, None, "Europe/Amsterdam", phone_zones)
+    assert found == ((AMSTERDAM,), name or None)
 
 
 def test_a_recipients_own_zone_wins() -> None:
-    assert zone_of("America/New_York", "Europe/Amsterdam") == (NEW_YORK, None)
-    assert zone_of(None, "Europe/Amsterdam") == (AMSTERDAM, None)
-    assert zone_of(None, "No/Where") == (UTC, "No/Where")
+    def of(own: str | None, address: str | None, default: str) -> tuple[object, ...]:
+        return zones_of(own, address, default, phone_zones)
+
+    paris = "+33612345678"
+    assert of("America/New_York", paris, "Europe/Amsterdam") == ((NEW_YORK,), None)
+    assert of(None, paris, "Europe/Amsterdam") == ((ZoneInfo("Europe/Paris"),), None)
+    assert of("No/Where", paris, "Europe/Amsterdam") == ((ZoneInfo("Europe/Paris"),), "No/Where")
+    assert of(None, "+999", "Europe/Amsterdam") == ((AMSTERDAM,), None)
+    assert of(None, "a@example.test", "Europe/Amsterdam") == ((AMSTERDAM,), None)
+    assert of(None, None, "No/Where") == ((UTC,), "No/Where")
+
+
+def test_a_number_of_several_zones_is_called_when_all_of_them_allow_it() -> None:
+    """A toll-free number: from the Atlantic coast to Hawaii, 8 to 21 o'clock is few hours."""
+    zones = zones_of(None, "+18005551212", "UTC", phone_zones).zones
+    assert len(zones) > 10
+    day = [SendingWindow(8 * 60, 21 * 60)]
+    morning = datetime(2026, 6, 1, 13, tzinfo=UTC)
+    found = wait_in_all(day, zones, morning)
+    assert found is not None
+    assert all(allows(day[0], zone, found.until) for zone in zones)
+    assert not all(allows(day[0], zone, found.until - timedelta(seconds=1)) for zone in zones)
+    assert wait_in_all(day, zones, found.until) is None
+
+
+def test_zones_without_a_common_hour_follow_the_first() -> None:
+    zones = (ZoneInfo("Asia/Tokyo"), ZoneInfo("America/Los_Angeles"))
+    hour = [SendingWindow(9 * 60, 10 * 60)]
+    now = datetime(2026, 6, 1, 12, tzinfo=UTC)
+    assert wait_in_all(hour, zones, now) == wait(hour, zones[0], now)
+
+
+def test_several_windows_of_a_day_are_open_one_after_the_other() -> None:
+    """As a law asks: from 10 to 13 and from 14 to 20 o'clock on weekdays."""
+    france = presets()["fr"].preset.windows
+    policies = ScreenPolicies("Europe/Paris", presets=(Preset("fr", france),))
+    hours = policies.hours(Channel.VOICE)
+    paris = ZoneInfo("Europe/Paris")
+    lunch = datetime(2026, 6, 1, 13, 30, tzinfo=paris)
+    found = wait(hours, paris, lunch)
+    assert found is not None
+    assert found.until == datetime(2026, 6, 1, 14, tzinfo=paris)
+    friday_evening = datetime(2026, 6, 5, 20, tzinfo=paris)
+    found = wait(hours, paris, friday_evening)
+    assert found is not None
+    assert found.until == datetime(2026, 6, 8, 10, tzinfo=paris)
+    assert policies.hours(Channel.EMAIL) == []
 
 
 ZONES = [

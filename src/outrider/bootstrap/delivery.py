@@ -4,13 +4,16 @@ from functools import cached_property
 
 from outrider.bootstrap.access import AccessRoles
 from outrider.bootstrap.contracts import ContractRoles
+from outrider.documents.phone_zones import phone_zones
 from outrider.domain.workflows import RoutePlace
 from outrider.engines.process_identity import presence
 from outrider.kernel.delivery.doubt_resolver import DoubtResolver
 from outrider.kernel.delivery.export_reconciler import ExportReconciler
+from outrider.kernel.delivery.member_screens import MemberScreens
 from outrider.kernel.delivery.policy_keeper import PolicyKeeper
 from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import supported_templates
+from outrider.kernel.delivery.unknown_zones import UnknownZones
 from outrider.kernel.workflows.event_planner import Senders
 from outrider.ports.legacy import LegacySender
 
@@ -33,7 +36,17 @@ class DeliveryRoles(ContractRoles, AccessRoles):
     def screener(self) -> Screener:
         senders = self.legacy_senders.values()
         templates = supported_templates(each for placed in senders for each in placed.values())
-        return Screener(self.foundation, self.policy_keeper, templates)
+        return Screener(
+            self.foundation, self.policy_keeper, phone_zones, self.unknown_zones, templates
+        )
+
+    @cached_property
+    def unknown_zones(self) -> UnknownZones:
+        return UnknownZones()
+
+    @cached_property
+    def member_screens(self) -> MemberScreens:
+        return MemberScreens(self.foundation, self.policy_keeper, phone_zones, self.unknown_zones)
 
     @cached_property
     def doubt_resolver(self) -> DoubtResolver:

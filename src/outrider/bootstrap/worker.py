@@ -115,8 +115,9 @@ class WorkerParts:
         shared = self._shared
         drafter = ItemDrafter(self.renderer, shared.ids, self._observer, shared.unsubscriber)
         return Delivery(
-            self._foundation, self._budgeted, self.routes, self._contract_cache, drafter,
-            self._reserver, self.caller, self._worker_id, self._observer,
+            self._foundation, self._budgeted, self.routes, self._contract_cache,
+            shared.member_screens, drafter, self._reserver, self.caller, self._worker_id,
+            self._observer,
         )  # fmt: skip
 
     def _lane_delivery(self) -> LaneDelivery:

@@ -12,6 +12,7 @@ from outrider.cli.console import Json, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.session import actor, execute
 from outrider.documents.policy import parse_policy
+from outrider.documents.presets import presets
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.screen_policies import ScreenPolicies
@@ -68,6 +69,9 @@ def _print(policy: Document, *, as_json: bool) -> None:
         ],
         texts.WorkflowPolicy.NONE,
     )
+    if policy["exempt"]:
+        topics = ", ".join(policy["exempt"])
+        out.print(texts.WorkflowPolicy.EXEMPT.format(topics=topics), soft_wrap=True)
     out.print(
         texts.WorkflowPolicy.RETRIES.format(summary=policy["retry"]["summary"]), soft_wrap=True
     )
@@ -83,9 +87,18 @@ def _sections(policy: Document) -> list[tuple[str, str, Document]]:
         sections.append(
             (texts.WorkflowPolicy.QUIET_HOURS, f"{quiet['from']} to {quiet['to']}", quiet)
         )
-    if window := policy["sendingWindow"]:
+    given = policy["sendingWindow"]
+    for window in given if isinstance(given, list) else [given] if given else []:
         when = f"{', '.join(window['days'])}: {window['from']} to {window['to']}"
         sections.append((texts.WorkflowPolicy.SENDING_WINDOW, when, window))
+    for name in policy["presets"]:
+        documented = presets()[name]
+        channels = sorted(
+            {each.value for window in documented.preset.windows for each in window.channels}
+        )
+        sections.append(
+            (f"{texts.WorkflowPolicy.PRESET} {name}", documented.title, {"channels": channels})
+        )
     if cap := policy["frequencyCap"]:
         many = texts.WorkflowPolicy.CAP.format(
             messages=cap["messages"], per_hours=cap["perHours"], when_reached=cap["whenReached"]

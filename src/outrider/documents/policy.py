@@ -10,7 +10,9 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from outrider.documents import Document, Problems, load_json
+from outrider.documents.presets import presets
 from outrider.domain.addressees import TIME_ZONE_MAX_CHARACTERS
+from outrider.domain.purposes import checked_topic
 from outrider.domain.screen_policies import (
     ALL_CHANNELS,
     DAYS,
@@ -28,9 +30,11 @@ from outrider.domain.sending_hours import zone_named
 from outrider.domain.states import Channel
 from outrider.domain.workflow_retry import WorkflowRetry
 from outrider.limits.workflows import (
+    EXEMPT_TOPICS_MAX,
     FREQUENCY_HOURS_MAX,
     FREQUENCY_MESSAGES_MAX,
     POLICY_MAX_BYTES,
+    SENDING_WINDOWS_MAX,
     WORKFLOW_ATTEMPTS_MAX,
     WORKFLOW_RETRY_FACTOR_MAX,
     WORKFLOW_WAIT_MAX_SECONDS,
@@ -48,14 +52,12 @@ def parse_policy(raw: bytes) -> ScreenPolicies:
     given = load_json(raw, problems)
     document = None
     try:
-        document = _Policy.model_validate(given)
+        document = _model(given).model_validate(given)
     except ValidationError as error:
         problems.add_all(error)
     policies = document.policies() if document is not None else ScreenPolicies()
     for channel in _never_open(policies):
-        problems.add(
-            "", f"quiet hours and the sending window leave no time to send {channel.value}"
-        )
+        problems.add("", f"quiet hours and sending windows leave no time to send {channel.value}")
     if problems:
         raise problems.error()
     return policies
@@ -67,9 +69,10 @@ def _never_open(policies: ScreenPolicies) -> list[Channel]:
     for channel in Channel:
         hours = policies.hours(channel)
         if hours and not any(
-            all(each.allows(weekday, opens.opening_minute) for each in hours)
+            all(each.allows(weekday, minute) for each in hours)
             for weekday in range(len(DAYS))
             for opens in hours
+            for minute in opens.opening_minutes
         ):
             closed.append(channel)
     return closed
@@ -94,6 +97,12 @@ def _end_of_span(text: str) -> str:
 def _known_day(name: str) -> str:
     if name not in DAYS:
         raise ValueError(f"should be one of {', '.join(DAYS)}")
+    return name
+
+
+def _known_preset(name: str) -> str:
+    if name not in presets():
+        raise ValueError(f"is not a preset; there are {', '.join(presets())}")
     return name
 
 
@@ -194,12 +203,45 @@ class _Policy(Document):
     sending_window: _SendingWindow | None = None
     frequency_cap: _FrequencyCap | None = None
     retry: _Retry | None = None
+    presets: (
+        Annotated[list[Annotated[str, AfterValidator(_known_preset)]], AfterValidator(_each_once)]
+        | None
+    ) = None
+    exempt: (
+        Annotated[
+            list[Annotated[str, AfterValidator(checked_topic)]],
+            Field(max_length=EXEMPT_TOPICS_MAX),
+            AfterValidator(_each_once),
+        ]
+        | None
+    ) = None
 
     def policies(self) -> ScreenPolicies:
         return ScreenPolicies(
             self.time_zone,
             self.quiet_hours.policy() if self.quiet_hours else None,
-            self.sending_window.policy() if self.sending_window else None,
+            self._windows(),
             self.frequency_cap.policy() if self.frequency_cap else None,
             self.retry.policy() if self.retry else WorkflowRetry(),
+            tuple(presets()[name].preset for name in self.presets or ()),
+            frozenset(self.exempt or ()),
         )
+
+    def _windows(self) -> tuple[SendingWindow, ...]:
+        return (self.sending_window.policy(),) if self.sending_window else ()
+
+
+class _PolicyOfWindows(_Policy):
+    """With a list of windows; a class of its own, so that each problem is shown in its place."""
+
+    sending_window: Annotated[  # type: ignore[assignment]
+        list[_SendingWindow], Field(min_length=1, max_length=SENDING_WINDOWS_MAX)
+    ]
+
+    def _windows(self) -> tuple[SendingWindow, ...]:
+        return tuple(window.policy() for window in self.sending_window)
+
+
+def _model(given: object) -> type[_Policy]:
+    has_list = isinstance(given, dict) and isinstance(given.get("sendingWindow"), list)
+    return _PolicyOfWindows if has_list else _Policy

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.targets import DoorState
 from outrider.domain.times import rfc3339
 
@@ -120,6 +121,16 @@ class Doubts:
 
 
 @dataclass(frozen=True, slots=True)
+class HeldByPolicy:
+    """Recipients who wait for a policy: for which, since when, and until when the first does."""
+
+    waits_for: WaitsFor
+    items: int
+    since: datetime
+    until: datetime
+
+
+@dataclass(frozen=True, slots=True)
 class Surroundings:
     """What all runs share: the workers, and whether the engine answers."""
 
@@ -141,6 +152,7 @@ class RunFacts:
     campaign_id: str
     jobs: Sequence[JobsAtTarget] = ()
     doubts: Doubts | None = None
+    held: Sequence[HeldByPolicy] = ()
 
 
 @dataclass(frozen=True, slots=True)

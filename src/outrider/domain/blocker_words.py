@@ -1,5 +1,6 @@
 """What a blocker says: in words, since when, and what to do. One function per cause."""
 
+from collections.abc import Sequence
 from datetime import datetime
 
 from outrider.domain.blocker_facts import (
@@ -7,6 +8,7 @@ from outrider.domain.blocker_facts import (
     BlockerCode,
     ClosedDoor,
     Doubts,
+    HeldByPolicy,
     JobsAtTarget,
     MessageFacts,
     PausedTarget,
@@ -72,6 +74,25 @@ def message_waits(message: MessageFacts, what: str, until: datetime) -> Blocker:
         f"The message waits for {WAITS[what]}, until {rfc3339(until)}.",
         "Nothing to do: it is sent then.",
         message.submission_target,
+    )
+
+
+HELD = {
+    WaitsFor.QUIET_HOURS: "are in quiet hours",
+    WaitsFor.SENDING_WINDOW: "are outside the sending window",
+    WaitsFor.FREQUENCY_CAP: "have received as many messages as they may",
+    WaitsFor.LOCAL_TIME: "wait for the launch at their local time",
+}
+
+
+def held_by_policy(held: Sequence[HeldByPolicy]) -> Blocker:
+    until = min(each.until for each in held)
+    who = ", ".join(f"{each.items:,} recipients {HELD[each.waits_for]}" for each in held)
+    return Blocker(
+        BlockerCode.QUIET_HOURS,
+        min(each.since for each in held),
+        f"{who}. The next of them may be sent to at {rfc3339(until)}.",
+        "Nothing to do: it continues by itself. `outrider workflow policy show` has the policy.",
     )
 
 

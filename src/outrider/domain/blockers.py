@@ -35,6 +35,8 @@ def run_blockers(run: RunFacts, around: Surroundings, now: datetime) -> list[Blo
         for jobs in run.jobs
         if (blocker := _at_target(jobs, around, now, run.id)) is not None
     ]
+    if not found and run.held and not any(jobs.held or jobs.due for jobs in run.jobs):
+        found = [words.held_by_policy(run.held)]
     if not found and run.doubts is not None and not _has_work(run.jobs):
         found = [words.run_in_doubt(run.doubts)]
     return found

@@ -15,6 +15,11 @@ def free_again(cap: FrequencyCap, sent: Iterable[datetime], now: datetime) -> da
     return recent[len(recent) - cap.messages] + cap.period
 
 
+def reached(cap: FrequencyCap) -> str:
+    """Why a message beyond the cap is skipped."""
+    return f"{cap.messages} messages in {cap.per_hours} h were already sent to this address"
+
+
 class SendHistory:
     """Recent messages per address; each message let through is added at once."""
 

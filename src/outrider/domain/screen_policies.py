@@ -1,8 +1,8 @@
-"""A workspace's policies: when its workflow messages may arrive, how often per address, and how
-often each is tried.
+"""A workspace's policies: when messages may arrive, how often per address, and how often a
+workflow's message is tried.
 
-They delay messages that are due, never urgent ones. A policy names its channels; without names it
-applies to all of them.
+They hold for campaigns, intents and workflows alike. They delay messages that are due, never urgent
+or exempt ones. A policy names its channels; without names it applies to all of them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -11,6 +11,7 @@ from datetime import timedelta
 from enum import StrEnum
 from typing import Any
 
+from outrider.domain.purposes import Purpose
 from outrider.domain.states import Channel
 from outrider.domain.workflow_retry import USUAL_RETRY, WorkflowRetry, retry_from
 
@@ -31,6 +32,7 @@ class WaitsFor(StrEnum):
     QUIET_HOURS = "quiet_hours"
     SENDING_WINDOW = "sending_window"
     FREQUENCY_CAP = "frequency_cap"
+    LOCAL_TIME = "local_time"
 
 
 class WhenReached(StrEnum):
@@ -51,8 +53,8 @@ class QuietHours:
     waits_for = WaitsFor.QUIET_HOURS
 
     @property
-    def opening_minute(self) -> int:
-        return self.to_minute % MINUTES_PER_DAY
+    def opening_minutes(self) -> Sequence[int]:
+        return (self.to_minute % MINUTES_PER_DAY,)
 
     def allows(self, weekday: int, minute: int) -> bool:  # noqa: ARG002 - every day is alike
         if self.from_minute < self.to_minute:
@@ -72,8 +74,8 @@ class SendingWindow:
     waits_for = WaitsFor.SENDING_WINDOW
 
     @property
-    def opening_minute(self) -> int:
-        return self.from_minute
+    def opening_minutes(self) -> Sequence[int]:
+        return (self.from_minute,)
 
     def allows(self, weekday: int, minute: int) -> bool:
         if self.from_minute < self.to_minute:
@@ -84,7 +86,32 @@ class SendingWindow:
         )
 
 
-SendingHours = QuietHours | SendingWindow
+@dataclass(frozen=True, slots=True)
+class SendingWindows:
+    """Several windows for the same channel: messages go within any of them."""
+
+    windows: Sequence[SendingWindow]
+
+    waits_for = WaitsFor.SENDING_WINDOW
+
+    @property
+    def opening_minutes(self) -> Sequence[int]:
+        return [window.from_minute for window in self.windows]
+
+    def allows(self, weekday: int, minute: int) -> bool:
+        return any(window.allows(weekday, minute) for window in self.windows)
+
+
+SendingHours = QuietHours | SendingWindow | SendingWindows
+
+
+@dataclass(frozen=True, slots=True)
+class Preset:
+    """Windows that a law or a code of conduct asks for, under a name. The policy contains them, so
+    that a later edition of the data file changes nothing that was agreed."""
+
+    name: str
+    windows: tuple[SendingWindow, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,29 +134,45 @@ class ScreenPolicies:
 
     time_zone: str = TIME_ZONE_DEFAULT
     quiet_hours: QuietHours | None = None
-    sending_window: SendingWindow | None = None
+    sending_windows: tuple[SendingWindow, ...] = ()
     frequency_cap: FrequencyCap | None = None
     retry: WorkflowRetry = USUAL_RETRY
+    presets: tuple[Preset, ...] = ()
+    exempt: frozenset[str] = frozenset()
+    """Topics whose transactional messages go at any hour and beyond the cap."""
+
+    @property
+    def has_hours(self) -> bool:
+        """Whether there is a time at which some message would have to wait."""
+        return bool(self.quiet_hours or self.sending_windows or self.presets)
 
     def hours(self, channel: Channel) -> Sequence[SendingHours]:
-        both: tuple[SendingHours | None, ...] = (self.quiet_hours, self.sending_window)
-        return [each for each in both if each is not None and channel in each.channels]
+        """All of them must allow a message."""
+        quiet = self.quiet_hours
+        hours: list[SendingHours] = []
+        if quiet is not None and channel in quiet.channels:
+            hours.append(quiet)
+        for windows in (self.sending_windows, *(preset.windows for preset in self.presets)):
+            own = [window for window in windows if channel in window.channels]
+            if own:
+                hours.append(own[0] if len(own) == 1 else SendingWindows(own))
+        return hours
 
     def cap(self, channel: Channel) -> FrequencyCap | None:
         cap = self.frequency_cap
         return cap if cap is not None and channel in cap.channels else None
 
+    def exempts(self, purpose: Purpose) -> bool:
+        return purpose.transactional and purpose.topic in self.exempt
+
     def as_document(self) -> dict[str, Any]:
-        """As people write it; channels and retries are named only where they differ from the
-        default."""
+        """As people write it, with the windows of its presets; channels and retries are named only
+        where they differ from the default."""
         document: dict[str, Any] = {"timeZone": self.time_zone}
         if (quiet := self.quiet_hours) is not None:
             document["quietHours"] = {**_span(quiet), **_channels(quiet.channels)}
-        if (window := self.sending_window) is not None:
-            days = [DAYS[day] for day in sorted(window.days)]
-            document["sendingWindow"] = {
-                "days": days, **_span(window), **_channels(window.channels),
-            }  # fmt: skip
+        if windows := [_window(each) for each in self.sending_windows]:
+            document["sendingWindow"] = windows[0] if len(windows) == 1 else windows
         if (cap := self.frequency_cap) is not None:
             document["frequencyCap"] = {
                 "messages": cap.messages,
@@ -139,6 +182,13 @@ class ScreenPolicies:
             }
         if self.retry != USUAL_RETRY:
             document["retry"] = self.retry.as_document()
+        if self.presets:
+            document["presets"] = [
+                {"name": each.name, "sendingWindow": [_window(window) for window in each.windows]}
+                for each in self.presets
+            ]
+        if self.exempt:
+            document["exempt"] = sorted(self.exempt)
         return document
 
 
@@ -146,7 +196,12 @@ def clock_time(minute: int) -> str:
     return f"{minute // MINUTES_PER_HOUR:02}:{minute % MINUTES_PER_HOUR:02}"
 
 
-def _span(hours: SendingHours) -> dict[str, str]:
+def _window(window: SendingWindow) -> dict[str, Any]:
+    days = [DAYS[day] for day in sorted(window.days)]
+    return {"days": days, **_span(window), **_channels(window.channels)}
+
+
+def _span(hours: QuietHours | SendingWindow) -> dict[str, str]:
     return {"from": clock_time(hours.from_minute), "to": clock_time(hours.to_minute)}
 
 
@@ -158,17 +213,12 @@ def _channels(channels: Channels) -> dict[str, list[str]]:
 
 def policies_from(document: Mapping[str, Any]) -> ScreenPolicies:
     """Reads what `as_document` wrote; user input is parsed strictly elsewhere."""
-    quiet, window = document.get("quietHours"), document.get("sendingWindow")
+    quiet = document.get("quietHours")
     cap, retry = document.get("frequencyCap"), document.get("retry")
     return ScreenPolicies(
         document["timeZone"],
         quiet and QuietHours(*_minutes(quiet), _channels_from(quiet)),
-        window
-        and SendingWindow(
-            *_minutes(window),
-            frozenset(DAYS.index(day) for day in window["days"]),
-            _channels_from(window),
-        ),
+        _windows_from(document.get("sendingWindow")),
         cap
         and FrequencyCap(
             cap["messages"],
@@ -177,6 +227,23 @@ def policies_from(document: Mapping[str, Any]) -> ScreenPolicies:
             _channels_from(cap),
         ),
         retry_from(retry) if retry else USUAL_RETRY,
+        tuple(
+            Preset(each["name"], _windows_from(each["sendingWindow"]))
+            for each in document.get("presets", ())
+        ),
+        frozenset(document.get("exempt", ())),
+    )
+
+
+def _windows_from(given: Any) -> tuple[SendingWindow, ...]:
+    windows = [given] if isinstance(given, Mapping) else given or []
+    return tuple(
+        SendingWindow(
+            *_minutes(window),
+            frozenset(DAYS.index(day) for day in window["days"]),
+            _channels_from(window),
+        )
+        for window in windows
     )
 
 

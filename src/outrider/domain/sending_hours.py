@@ -4,13 +4,17 @@ Only local time counts: an hour that repeats when clocks go back is quiet twice,
 skipped when they go forward is neither quiet nor open.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import UTC, datetime, time, timedelta, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from outrider.domain.screen_policies import MINUTES_PER_HOUR, SendingHours, WaitsFor
+
+PHONE_PREFIX = "+"
+PhoneZones = Callable[[str], Sequence[str]]
+"""The time zones in which a phone number may be; its prefix may leave several open."""
 
 ZONES_REMEMBERED = 1_024
 HORIZON_DAYS = 15
@@ -27,10 +31,10 @@ class Wait(NamedTuple):
     waits_for: WaitsFor
 
 
-class Zone(NamedTuple):
-    """`unknown` is the unrecognised zone name for which another zone was substituted."""
+class Zones(NamedTuple):
+    """Where a recipient may be. `unknown` is an unrecognised zone name that was passed over."""
 
-    zone: tzinfo
+    zones: tuple[tzinfo, ...]
     unknown: str | None = None
 
 
@@ -43,15 +47,37 @@ def zone_named(name: str) -> tzinfo | None:
         return None
 
 
-def zone_of(own: str | None, workspace: str) -> Zone:
-    """The recipient's own zone, else the workspace's, else UTC."""
+def zones_of(own: str | None, address: str | None, default: str, phone_zones: PhoneZones) -> Zones:
+    """The recipient's own zone, else those of its phone number, else the workspace's, else UTC."""
     unknown = None
-    for name in (own, workspace):
-        found = zone_named(name) if name else None
+    if own:
+        found = zone_named(own)
         if found is not None:
-            return Zone(found, unknown)
-        unknown = unknown or name or None
-    return Zone(UTC, unknown)
+            return Zones((found,))
+        unknown = own
+    if address is not None and address.startswith(PHONE_PREFIX):
+        named = (zone_named(name) for name in phone_zones(address))
+        if zones := tuple(zone for zone in named if zone is not None):
+            return Zones(zones, unknown)
+    found = zone_named(default)
+    return Zones((UTC if found is None else found,), unknown or (default if not found else None))
+
+
+def wait_in_all(
+    hours: Sequence[SendingHours], zones: Sequence[tzinfo], now: datetime
+) -> Wait | None:
+    """As `wait`, for a recipient who may be in any of these zones: it goes when all allow it. If no
+    time suits all of them, the first decides."""
+    candidate, last = now, None
+    for _ in range(STEPS_MAX):
+        waits = [each for each in (wait(hours, zone, candidate) for zone in zones) if each]
+        if not waits:
+            return None if last is None else Wait(candidate, last.waits_for)
+        last = max(waits, key=lambda each: each.until)
+        candidate = last.until
+        if candidate >= now + timedelta(days=HORIZON_DAYS):
+            break
+    return wait(hours, zones[0], now)
 
 
 def wait(hours: Sequence[SendingHours], zone: tzinfo, now: datetime) -> Wait | None:
@@ -90,9 +116,9 @@ def _candidates(
     """Every time at which these hours could start to allow it: their minute on each day, both times
     where it repeats, and every clock change."""
     first = after.astimezone(zone).date()
-    opening = time(*divmod(hours.opening_minute, MINUTES_PER_HOUR))
     on_the_wall = (
-        datetime.combine(first + timedelta(days=day), opening.replace(fold=fold), zone)
+        datetime.combine(first + timedelta(days=day), time(*opening, fold=fold), zone)
+        for opening in (divmod(each, MINUTES_PER_HOUR) for each in hours.opening_minutes)
         for day in range(HORIZON_DAYS + 1)
         for fold in (0, 1)
     )

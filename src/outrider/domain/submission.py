@@ -29,6 +29,8 @@ from outrider.domain.states import Channel, IntentStatus, ItemStatus, success_st
 
 REALTIME, BATCH = "realtime", "batch"
 """The modes of a contract: realtime never waits behind batch."""
+WORKFLOW_ORIGIN = "workflow"
+"""The origin of items that followed from a domain event."""
 DEFERRED_MAX_SECONDS = 5 * 86_400.0
 """How long a message is retried with a provider that keeps deferring it alone; as long as mail
 servers do (RFC 5321, 4.5.4.1)."""

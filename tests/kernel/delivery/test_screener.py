@@ -8,15 +8,18 @@ from typing import Any
 import pytest
 import structlog
 
+from outrider.documents.phone_zones import phone_zones
 from outrider.documents.policy import parse_policy
 from outrider.domain.call_results import Progress
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId, WorkerId
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import Verdict
 from outrider.engines.local import local_reference
+from outrider.kernel.delivery.capped_lanes import capped_window
 from outrider.kernel.delivery.policy_keeper import PolicyKeeper
 from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import supported_templates
+from outrider.kernel.delivery.unknown_zones import UnknownZones
 from outrider.kernel.transactions import closing, reserving
 from outrider.kernel.transactions.claims import ClaimedLane, Claimer
 from outrider.kernel.transactions.closing import ClosedAttempt
@@ -39,8 +42,9 @@ class Scene(WorkflowScene):
         super().__init__(store, database)
         self.keeper = PolicyKeeper(foundation(store, clock=self.clock, ids=self.ids))
         self.screener = Screener(
-            foundation(store, clock=self.clock), self.keeper, supported_templates([ProposalEmail()])
-        )
+            foundation(store, clock=self.clock, ids=self.ids), self.keeper, phone_zones,
+            UnknownZones(), supported_templates([ProposalEmail()]),
+        )  # fmt: skip
 
     async def set(self, **document: Any) -> None:
         policies = parse_policy(json.dumps(document).encode())
@@ -55,15 +59,22 @@ class Scene(WorkflowScene):
         async with self.lane() as lane:
             return await self.passing(lane)
 
-    async def sent(self, lane: ClaimedLane, ids: Sequence[OutboxId], **verdict: Any) -> None:
-        """Open an attempt of each and close it."""
+    async def sent(
+        self, lane: ClaimedLane, ids: Sequence[OutboxId], **verdict: Any
+    ) -> list[OutboxId]:
+        """Open an attempt of each that the cap allows, and close it."""
         now = self.clock.now()
-        opened = await self.store.write(reserving.reopen(lane, ids, None, WORD, now + LEASE, now))
+        rows = [row for row in await self.due(lane) if row.id in set(ids)]
+        capped = capped_window(await self.screener.policies(lane), rows)
+        opened = await self.store.write(
+            reserving.reopen(lane, ids, None, WORD, now + LEASE, now, capped=capped)
+        )
         assert isinstance(opened, list)
         accepted = Verdict(ItemStatus.SENT, IntentStatus.ACCEPTED, Progress.ANSWERED)
         ended = Verdict(**verdict) if verdict else accepted
         closed = [ClosedAttempt(each.id, each.attempt, lane.fence, now, ended) for each in opened]
         await self.store.write(closing.close(closed, now))
+        return [each.id for each in opened]
 
 
 @pytest.fixture
@@ -159,17 +170,18 @@ async def test_beyond_the_cap_messages_wait_until_the_oldest_is_long_enough_ago(
     other = await scene.enqueue("b@example.test")
     urgent = await scene.enqueue(urgent=True)
     async with scene.lane() as lane:
-        assert set(await scene.passing(lane)) == {second, other, urgent}
-        await scene.sent(lane, [second, other, urgent])
+        assert set(await scene.sent(lane, await scene.passing(lane))) == {second, other, urgent}
     row = await scene.row(third)
     assert row.waits_for == "frequency_cap"
     assert is_about(row.next_attempt_at, NOON + timedelta(hours=24))
     scene.clock.advance(23 * 3600 + 1)
-    assert await scene.screened() == []
+    async with scene.lane() as lane:
+        assert await scene.sent(lane, await scene.passing(lane)) == []
     row = await scene.row(third)
     assert is_about(row.next_attempt_at, NOON + timedelta(hours=25)), "the urgent one counts too"
     scene.clock.advance(3600)
-    assert await scene.screened() == [third]
+    async with scene.lane() as lane:
+        assert await scene.sent(lane, await scene.passing(lane)) == [third]
     assert (await scene.row(first)).status == "sent"
 
 
@@ -179,14 +191,14 @@ async def test_beyond_the_cap_messages_are_skipped_if_the_policy_says_so(scene: 
     rejected = {"status": ItemStatus.FAILED, "intent_status": IntentStatus.REJECTED}
     failing = await scene.enqueue("b@example.test")
     async with scene.lane() as lane:
-        assert await scene.passing(lane) == [heard, failing]
-        await scene.sent(lane, [heard])
+        assert await scene.sent(lane, [heard, skipped]) == [heard]
         await scene.sent(lane, [failing], progress=Progress.ANSWERED, reason="no", **rejected)
     row = await scene.row(skipped)
     assert (row.status, row.reason, row.next_attempt_at) == ("skipped", "frequency_cap", None)
     assert row.error == "1 messages in 1 h were already sent to this address"
     another = await scene.enqueue("b@example.test")
-    assert await scene.screened() == [another], "what was refused was not heard"
+    async with scene.lane() as lane:
+        assert await scene.sent(lane, [another]) == [another], "what was refused was not heard"
 
 
 async def test_what_cannot_be_sent_from_here_fails_fast_with_its_reason(scene: Scene) -> None:
@@ -250,10 +262,11 @@ async def test_a_window_of_items_costs_a_few_statements_however_many_they_are(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await scene.set(
-        quietHours={"from": "11:00", "to": "13:00", "channels": ["sms"]}, frequencyCap=TWO_A_DAY
+        quietHours={"from": "11:00", "to": "13:00"}, frequencyCap=TWO_A_DAY, timeZone="UTC"
     )
     for number in range(40):
-        await scene.enqueue(f"{number % 10}@example.test")
+        zone = "Asia/Tokyo" if number % 2 else None
+        await scene.enqueue(f"{number % 10}@example.test", zone=zone)
     asked: list[str] = []
     write, read = scene.store.write, scene.store.read
 
@@ -272,6 +285,6 @@ async def test_a_window_of_items_costs_a_few_statements_however_many_they_are(
         monkeypatch.setattr(scene.store, "read", lambda each: read(noted(each)))
         passed = await scene.screener.screen(lane, due)
         monkeypatch.undo()
-    assert asked == ["heard_lately", "hold_job", "defer_items"]
+    assert asked == ["hold_job", "defer_items"]
     assert not isinstance(passed, Hold)
     assert len(passed) == 20

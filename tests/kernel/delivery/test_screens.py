@@ -1,4 +1,4 @@
-"""Screens of workflow items: each lets an item pass or says why not; the first refusal counts."""
+"""Screens of single messages: each lets an item pass or says why not; the first refusal counts."""
 
 from dataclasses import dataclass
 
@@ -28,6 +28,8 @@ class Item:
     payload: str = LETTER
     maybe_received: bool = False
     is_open: bool = False
+    topic: str | None = None
+    transactional: bool = False
 
 
 def test_kinds_and_templates_that_are_not_known_here_fail() -> None:

@@ -5,12 +5,16 @@ from typing import Any, Literal
 from pydantic import Field
 
 from outrider.api.models.common import Answer, Success
+from outrider.documents.presets import presets
 from outrider.domain.addressees import TIME_ZONE_MAX_CHARACTERS
+from outrider.domain.purposes import TOPIC_PATTERN
 from outrider.domain.screen_policies import DAYS, ScreenPolicies, WhenReached
 from outrider.domain.states import Channel
 from outrider.limits.workflows import (
+    EXEMPT_TOPICS_MAX,
     FREQUENCY_HOURS_MAX,
     FREQUENCY_MESSAGES_MAX,
+    SENDING_WINDOWS_MAX,
     WORKFLOW_ATTEMPTS_MAX,
     WORKFLOW_RETRY_FACTOR_MAX,
     WORKFLOW_WAIT_MAX_SECONDS,
@@ -51,9 +55,18 @@ class PolicyAnswer(Answer):
 
     time_zone: str
     quiet_hours: QuietHoursAnswer | None = None
-    sending_window: SendingWindowAnswer | None = None
+    sending_window: SendingWindowAnswer | list[SendingWindowAnswer] | None = Field(
+        default=None, description="Several are alternatives: messages go within any of them."
+    )
     frequency_cap: FrequencyCapAnswer | None = None
     retry: RetryAnswer
+    presets: list[str] = Field(
+        default=[], description="Sending hours of a law or a code of conduct, by name."
+    )
+    exempt: list[str] = Field(
+        default=[],
+        description="Topics whose transactional messages go at any hour and beyond the cap.",
+    )
 
     @classmethod
     def of(cls, policies: ScreenPolicies) -> "PolicyAnswer":
@@ -69,7 +82,8 @@ class PolicyPut(PolicyAnswer, Success):
 def _answered(policies: ScreenPolicies) -> dict[str, Any]:
     retry = policies.retry
     document = {**retry.as_document(), "summary": retry.in_words()}
-    return {**policies.as_document(), "retry": document}
+    names = [preset.name for preset in policies.presets]
+    return {**policies.as_document(), "retry": document, "presets": names}
 
 
 EXAMPLE: dict[str, Any] = {
@@ -109,6 +123,7 @@ def policy_document() -> dict[str, Any]:
         "capSeconds": wait,
         "summary": {"type": ["string", "null"]},
     }
+    window = _section({"days": days, **span}, "from", "to")
     zone = {"type": "string", "minLength": 1, "maxLength": TIME_ZONE_MAX_CHARACTERS}
     return {
         "type": "object",
@@ -116,9 +131,30 @@ def policy_document() -> dict[str, Any]:
         "properties": {
             "timeZone": zone,
             "quietHours": _section(span, "from", "to"),
-            "sendingWindow": _section({"days": days, **span}, "from", "to"),
+            "sendingWindow": {
+                "anyOf": [
+                    window,
+                    {
+                        "type": "array",
+                        "items": {**window, "type": "object"},
+                        "minItems": 1,
+                        "maxItems": SENDING_WINDOWS_MAX,
+                    },
+                ]
+            },
             "frequencyCap": _section(cap, "messages", "perHours"),
             "retry": _section(retry),
+            "presets": {
+                "type": ["array", "null"],
+                "items": {"enum": list(presets())},
+                "uniqueItems": True,
+            },
+            "exempt": {
+                "type": ["array", "null"],
+                "items": {"type": "string", "pattern": TOPIC_PATTERN},
+                "maxItems": EXEMPT_TOPICS_MAX,
+                "uniqueItems": True,
+            },
         },
         "examples": [EXAMPLE],
     }

@@ -17,10 +17,12 @@ from outrider.domain.blocker_facts import Blocker
 from outrider.domain.evidence import EvidenceKind
 from outrider.domain.ids import RunId
 from outrider.domain.outbox import Accounting
+from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.states import JobOutcome, JobStatus, RunStatus
 from outrider.kernel.reports.item_explainer import Explained
 from outrider.kernel.transactions.accountings import Settlings
 from outrider.kernel.transactions.ledger_items import Item
+from outrider.kernel.transactions.policy_holds import PolicyHold
 from outrider.kernel.transactions.run_jobs import JobCount, JobLine, ReasonCount
 from outrider.kernel.transactions.run_records import RunRecord
 from outrider.kernel.transactions.run_requests import HeldFor
@@ -62,9 +64,24 @@ class ItemsByReason(Answer):
     items: int
 
 
+class HeldAnswer(Answer):
+    """Recipients who wait, or waited, for the workspace's policy before anything was sent."""
+
+    waits_for: WaitsFor
+    waiting: int = Field(description="How many wait for it now.")
+    items: int = Field(description="How many did at most.")
+    since: datetime
+    until: datetime = Field(description="Until when the first of them waits, or waited.")
+
+    @classmethod
+    def of(cls, hold: PolicyHold) -> "HeldAnswer":
+        return cls(**hold._asdict() | {"waits_for": WaitsFor(hold.waits_for)})
+
+
 class RunAnswer(RunLine):
     jobs: list[JobsByStatus]
     reasons: list[ItemsByReason]
+    held: list[HeldAnswer]
     blockers: list[BlockerAnswer] = Field(
         description="Why the run is not moving; empty while it moves, and when it has ended."
     )
@@ -76,12 +93,14 @@ class RunAnswer(RunLine):
         accounting: Accounting,
         jobs: list[JobCount],
         reasons: list[ReasonCount],
+        held: list[PolicyHold],
         blockers: Sequence[Blocker],
     ) -> "RunAnswer":
         return cls(
             **run_fields(run, accounting),
             jobs=[JobsByStatus(**count._asdict()) for count in jobs],
             reasons=[ItemsByReason(**count._asdict()) for count in reasons],
+            held=[HeldAnswer.of(hold) for hold in held],
             blockers=blocker_answers(blockers),
         )
 
@@ -205,6 +224,13 @@ class SettledDoubts(Answer):
     items: int
 
 
+class HeldItems(Answer):
+    """How many recipients a policy held back for a while, at most at one time."""
+
+    waits_for: WaitsFor
+    items: int
+
+
 class CertificateAnswer(Answer):
     """The launch proof, counted from the ledger's own rows."""
 
@@ -215,6 +241,7 @@ class CertificateAnswer(Answer):
     criteria: list[Criterion]
     repeats: RepeatsAnswer
     doubts: list[SettledDoubts]
+    held: list[HeldItems]
     accounting: LedgerAccounting
     receipts: ReportedByReceipts | None = Field(
         description="As reported by receipts; null for other phases than a launch."

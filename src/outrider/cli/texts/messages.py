@@ -87,6 +87,8 @@ class WorkflowPolicy:
     TIME_ZONE = "times are in the recipient's time zone, or {time_zone} if unknown"
     QUIET_HOURS = "quiet hours"
     SENDING_WINDOW = "sending window"
+    PRESET = "preset"
+    EXEMPT = "not delayed: transactional messages of the topics {topics}"
     CAP = "{messages} in {per_hours} h, then {when_reached}"
     FREQUENCY_CAP = "frequency cap"
     CANNOT_BE_READ = "{file} cannot be read: {strerror}"

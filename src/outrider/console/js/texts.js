@@ -950,6 +950,8 @@ export const workflows = {
   timeZone: "Time zone",
   quietHours: "Quiet hours",
   sendingWindow: "Sending window",
+  presets: "Presets",
+  exempt: "Never delayed",
   always: "Always",
   frequencyCap: "Frequency cap",
   cap: (messages, perHours, whenReached) =>

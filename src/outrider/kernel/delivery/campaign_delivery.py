@@ -6,7 +6,7 @@ Each stage is at most one statement per window; a window is as many items as may
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
@@ -32,6 +32,7 @@ from outrider.kernel.delivery.gateway_routes import (
     history_of,
 )
 from outrider.kernel.delivery.item_drafter import ItemDrafter
+from outrider.kernel.delivery.member_screens import MemberScreen, MemberScreens
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
 from outrider.kernel.delivery.route_calls import RouteCalls
 from outrider.kernel.delivery.window_outcomes import (
@@ -44,11 +45,11 @@ from outrider.kernel.delivery.window_outcomes import (
 )
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetedStore
-from outrider.kernel.transactions import campaigns, jobs, ledger, lost_jobs
+from outrider.kernel.transactions import campaigns, jobs, ledger, lost_jobs, policy_holds
 from outrider.kernel.transactions.claims import Claim, ClaimedJob
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import JobContext, LedgerRow, Member
-from outrider.kernel.transactions.reserving import Draft
+from outrider.kernel.transactions.reserving import Capped, Draft
 from outrider.kernel.transactions.screening import Ending, HeldBack, hold_back
 from outrider.kernel.transactions.settlement import LeaseLost, settle_job
 from outrider.limits.campaigns import DRAFT_WINDOW_ITEMS
@@ -78,6 +79,7 @@ class Delivery:
         budgeted: BudgetedStore,
         routes: GatewayRoutes,
         contract_cache: ContractCache,
+        screens: MemberScreens,
         drafter: ItemDrafter,
         reserver: Reserver,
         caller: GatewayCaller,
@@ -88,6 +90,7 @@ class Delivery:
         self._budgeted = budgeted
         self._routes = routes
         self._contract_cache = contract_cache
+        self._screens = screens
         self._drafter = drafter
         self._reserver = reserver
         self._caller = caller
@@ -134,8 +137,8 @@ class Delivery:
         match outcome:
             case Lost():
                 return LeaseLost()
-            case Deferred(until):
-                return await self._release(job, until)
+            case Deferred(until, holds):
+                return await self._release(job, until, holds)
             case Suspended():
                 return await self._release(job, self._clock.now())
             case Done():
@@ -154,8 +157,16 @@ class Delivery:
         """Wait until the results of all the job's calls are committed."""
         await self._caller.durable(job)
 
-    async def _release(self, job: ClaimedJob, until: datetime) -> Parked | LeaseLost:
-        ours = await self._store.write(jobs.release(job, until, self._clock.now()))
+    async def _release(
+        self, job: ClaimedJob, until: datetime, waiting: Mapping[str, int] | None = None
+    ) -> Parked | LeaseLost:
+        now = self._clock.now()
+        release = (
+            jobs.release(job, until, now)
+            if waiting is None
+            else policy_holds.release(job, until, waiting, now)
+        )
+        ours = await self._store.write(release)
         return Parked(until) if ours else LeaseLost()
 
     async def _deliver(self, context: JobContext, work: Work) -> WindowOutcome:
@@ -173,7 +184,33 @@ class Delivery:
             return Deferred(
                 await self._caller.hold(job, context.contract, problem, own_door=own_door)
             )
-        own = routes.own(context.contract)
+        screen = await self._screens.of(context)
+        if screen is None:
+            return await self._call_routes(context, routes, work, None)
+        again = [each for each in work.again if _resolves_silence(each[0])]
+        passing = {
+            member.recipient_id
+            for member in screen.passing(
+                [member for row, member in work.again if not _resolves_silence(row)]
+            )
+        }
+        again += [each for each in work.again if each[1].recipient_id in passing]
+        going = Work(screen.passing(work.fresh), again)
+        outcome = await self._call_routes(context, routes, going, screen)
+        await self._screens.record_exemptions(context, screen)
+        if isinstance(outcome, Lost | Suspended):
+            return outcome
+        holds = screen.holds
+        if holds is None:
+            return outcome
+        first = earliest(Deferred(holds.until), outcome)
+        assert first is not None
+        return Deferred(first.until, holds.waiting)
+
+    async def _call_routes(
+        self, context: JobContext, routes: WorkspaceRoutes, work: Work, screen: MemberScreen | None
+    ) -> WindowOutcome:
+        job, own = context.job, routes.own(context.contract)
         deferred = None
         for route, again in await self._routed(context, routes, work.again):
 
@@ -190,7 +227,7 @@ class Delivery:
         fresh = DraftedMembers(
             work.fresh, DRAFT_WINDOW_ITEMS, partial(self._drafter.draft, context)
         )
-        reserve = partial(self._reserve, context)
+        reserve = partial(self._reserve, context, screen=screen)
         outcome = await RouteCalls(self._caller, job, own, fresh, reserve).run()
         if isinstance(outcome, Lost | Suspended):
             return outcome
@@ -277,11 +314,21 @@ class Delivery:
     # reserve and open
 
     async def _reserve(
-        self, context: JobContext, drafts: Sequence[Draft]
+        self,
+        context: JobContext,
+        drafts: Sequence[Draft],
+        screen: MemberScreen | None = None,
     ) -> list[OpenAttempt] | Hold:
         """One statement reserves and opens the window; what it returns may be called."""
         self._observer.before(Stage.RESERVE)
-        opened = await self._reserver.reserve(context, drafts)
+        capped = None
+        if screen is not None:
+            drafts = screen.still_passing(drafts)
+            if not drafts:
+                return []
+            if screen.cap is not None:
+                capped = Capped(screen.cap, screen.is_exempt, screen.beyond_cap)
+        opened = await self._reserver.reserve(context, drafts, capped)
         self._observer.after(Stage.OPEN)
         return opened
 
@@ -331,3 +378,8 @@ class Delivery:
             known = await self._store.read(campaigns.asset(job.asset_id))
             self._assets[job.asset_id] = known
         return known
+
+
+def _resolves_silence(row: LedgerRow) -> bool:
+    """It may have arrived, so it is settled at any hour."""
+    return row.is_open or row.maybe_received

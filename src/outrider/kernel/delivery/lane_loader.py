@@ -1,7 +1,7 @@
 """The lane loader: reads the due items of a lane, and decides which may be sent now, by which
 route.
 
-Workflow messages are screened again before every attempt. What must not be called again is put in
+Messages are screened again before every attempt. What must not be called again is put in
 doubt; what cannot be called because of its target's configuration waits.
 """
 
@@ -15,7 +15,7 @@ from outrider.domain.call_results import TARGET_SETUP
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import OutboxId
 from outrider.domain.message_content import MessageContent
-from outrider.domain.submission import Contract
+from outrider.domain.submission import WORKFLOW_ORIGIN, Contract
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.gateway_routes import (
@@ -37,8 +37,6 @@ from outrider.kernel.transactions.submissions import DueItem
 from outrider.ports.stages import Stage, StageObserver, observed
 
 log = structlog.get_logger()
-
-WORKFLOW = "workflow"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,11 +93,7 @@ class LaneLoader:
         self, lane: ClaimedLane, rows: Sequence[DueItem]
     ) -> list[Due] | Lost | Suspended:
         """What may go now. A silence is resolved at any hour, so it is not screened."""
-        fresh = [
-            row
-            for row in rows
-            if row.origin == WORKFLOW and not row.is_open and not row.maybe_received
-        ]
+        fresh = [row for row in rows if not row.is_open and not row.maybe_received]
         passed = await self._screener.screen(lane, fresh) if fresh else {}
         if isinstance(passed, Hold):
             return Lost() if passed is Hold.LOST else Suspended()
@@ -110,7 +104,7 @@ class LaneLoader:
             if row.id in held:
                 continue
             content: MessageContent | str | None = passed.get(row.id)
-            if content is None and row.origin == WORKFLOW:
+            if content is None and row.origin == WORKFLOW_ORIGIN:
                 content = readable(row.payload)
             if isinstance(content, str):
                 # It may have arrived, and there is no way to ask again.

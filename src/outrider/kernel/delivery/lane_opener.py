@@ -18,6 +18,7 @@ from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.kernel.access.unsubscriber import Unsubscriber
 from outrider.kernel.delivery.attachment_reader import EnclosureReader
+from outrider.kernel.delivery.capped_lanes import capped_window
 from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.gateway_routes import Route
 from outrider.kernel.delivery.lane_backlog import Backlog, Due
@@ -87,7 +88,8 @@ class LaneOpener:
     ) -> list[OpenAttempt] | Hold:
         drafts = {}
         held_back = HeldBack([], [], [])
-        patience = await self._screener.patience(lane)
+        policies = await self._screener.policies(lane)
+        patience = policies.retry.patience
         for each in window:
             enclosures = await self._enclosed(lane, each, held_back)
             if enclosures is not None:
@@ -96,11 +98,12 @@ class LaneOpener:
             held = await self._screener.hold_back(lane, held_back)
             if held is not Hold.OURS:
                 return held
+        capped = capped_window(policies, [each.row for each in window if each.row.id in drafts])
         self._observer.before(Stage.OPEN)
         if any(each.row.is_open for each in window):
-            opened = await self._reserver.reopen(lane, route, drafts, abandoned=True)
+            opened = await self._reserver.reopen(lane, route, drafts, abandoned=True, capped=capped)
         else:
-            opened = await self._reserver.open_due(lane, route, drafts)
+            opened = await self._reserver.open_due(lane, route, drafts, capped)
         self._observer.after(Stage.OPEN)
         return opened
 

@@ -20,7 +20,7 @@ from outrider.kernel.transactions import reserving
 from outrider.kernel.transactions.claims import Claim, ClaimedLane
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import JobContext
-from outrider.kernel.transactions.reserving import Draft, Reopened
+from outrider.kernel.transactions.reserving import Capped, CappedWindow, Draft, Reopened
 from outrider.ports.gateway import Reservation
 
 Drafts = Mapping[OutboxId, tuple[Draft, Contract]]
@@ -126,11 +126,12 @@ class Reserver:
         self._permits = permits
 
     async def reserve(
-        self, context: JobContext, drafts: Sequence[Draft]
+        self, context: JobContext, drafts: Sequence[Draft], capped: Capped | None = None
     ) -> list[OpenAttempt] | Hold:
         """Reserve and open new items. A `Hold` says why nothing was written."""
         now, job, asked_at = self._clock.now(), context.job, self._clock.monotonic()
-        if drafts and not job.was_held_before and job.lease_expires_at - now > self._lease / 2:
+        is_fresh = capped is None and bool(drafts)
+        if is_fresh and not job.was_held_before and job.lease_expires_at - now > self._lease / 2:
             try:
                 fresh = await self._store.write(reserving.reserve_fresh(context, drafts, now))
             except StoreRefused:
@@ -140,7 +141,7 @@ class Reserver:
                 self._confirm(job, job.lease_expires_at, asked_at)
                 return _first_attempts(context, drafts, fresh, now, job.lease_expires_at)
         lease_end = now + self._lease
-        opened = await self._store.write(reserving.reserve(context, drafts, lease_end, now))
+        opened = await self._store.write(reserving.reserve(context, drafts, lease_end, now, capped))
         if isinstance(opened, Hold):
             return opened
         self._confirm(job, lease_end, asked_at)
@@ -152,13 +153,13 @@ class Reserver:
             self._permits.confirm(job.id, lease_end, asked_at)
 
     async def open_due(
-        self, lane: ClaimedLane, route: Route, drafts: Drafts
+        self, lane: ClaimedLane, route: Route, drafts: Drafts, capped: CappedWindow | None = None
     ) -> list[OpenAttempt] | Hold:
         """Open due items that are not open yet; a single statement while most of the lane's lease
-        is left."""
+        is left, and no frequency cap has to be looked at."""
         now = self._clock.now()
-        if lane.lease_expires_at - now < self._lease / 2:
-            return await self.reopen(lane, route, drafts, abandoned=False)
+        if capped is not None or lane.lease_expires_at - now < self._lease / 2:
+            return await self.reopen(lane, route, drafts, abandoned=False, capped=capped)
         rows = await self._store.write(
             reserving.open_due(lane, list(drafts), route.contract_id, route.word, now)
         )
@@ -180,6 +181,7 @@ class Reserver:
         drafts: Drafts,
         *,
         abandoned: bool,
+        capped: CappedWindow | None = None,
     ) -> list[OpenAttempt] | Hold:
         """Open the next attempt of items that already have a row, with the same reference as
         before. Abandoned: a former holder left some of them open, and those repeat the same
@@ -195,6 +197,7 @@ class Reserver:
                 lease_end,
                 now,
                 abandoned=abandoned,
+                capped=capped,
             )
         )
         if isinstance(reopened, Hold):

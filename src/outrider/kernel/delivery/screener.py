@@ -1,7 +1,8 @@
-"""The screener: selects, from a lane's due items, the workflow items that may go now.
+"""The screener: selects, from a lane's due items, those that may go now.
 
-The others are recorded in one transaction: deferred to a time with the cause, or ended with a
-reason. Items that resolve a silence are never held back.
+A workflow's message needs content that can be sent from here, and every message waits for its
+workspace's sending hours. The others are recorded in one transaction: deferred to a time with the
+cause, or ended with a reason. Items that resolve a silence are never held back.
 """
 
 from collections.abc import Sequence
@@ -10,32 +11,33 @@ from typing import assert_never
 
 import structlog
 
-from outrider.domain.frequency import SendHistory
 from outrider.domain.ids import OutboxId
 from outrider.domain.message_content import MessageContent
 from outrider.domain.retry import Patience
 from outrider.domain.screen_policies import ScreenPolicies
-from outrider.domain.sending_hours import Wait
-from outrider.domain.states import Channel
+from outrider.domain.sending_hours import PhoneZones, Wait
+from outrider.domain.submission import WORKFLOW_ORIGIN
+from outrider.kernel.delivery.hours_judge import HoursJudge
 from outrider.kernel.delivery.policy_keeper import PolicyKeeper
 from outrider.kernel.delivery.screens import (
     Fail,
-    FrequencyCapScreen,
     ReadableContent,
     Refusal,
+    Screen,
     SendingHoursScreen,
     Skip,
     SupportedTemplate,
     Templates,
     first_refusal,
 )
+from outrider.kernel.delivery.unknown_zones import UnknownZones
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import screening
+from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.claims import ClaimedLane
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.screening import Deferral, Ending, HeldBack
 from outrider.kernel.transactions.submissions import DueItem
-from outrider.limits.workflows import UNKNOWN_ZONES_REMEMBERED
 
 log = structlog.get_logger()
 
@@ -44,32 +46,76 @@ Refused = tuple[DueItem, Refusal]
 
 class Screener:
     def __init__(
-        self, foundation: Foundation, policy_keeper: PolicyKeeper, templates: Templates
+        self,
+        foundation: Foundation,
+        policy_keeper: PolicyKeeper,
+        phone_zones: PhoneZones,
+        unknown_zones: UnknownZones,
+        templates: Templates,
     ) -> None:
         self._store = foundation.store
         self._policy_keeper = policy_keeper
+        self._phone_zones = phone_zones
+        self._unknown_zones = unknown_zones
         self._templates = templates
         self._clock = foundation.clock
+        self._ids = foundation.ids
         self._limits = foundation.limits
-        self._unknown_zones: set[str] = set()
+
+    async def policies(self, lane: ClaimedLane) -> ScreenPolicies:
+        return await self._policy_keeper.lately(lane.scope)
 
     async def patience(self, lane: ClaimedLane) -> Patience:
         """How often a message of this workspace's workflows is tried, and with what delays."""
-        return (await self._policy_keeper.lately(lane.scope)).retry.patience
+        return (await self.policies(lane)).retry.patience
 
     async def screen(
         self, lane: ClaimedLane, due: Sequence[DueItem]
-    ) -> dict[OutboxId, MessageContent] | Hold:
-        """The contents of those that may go now. A `Hold` says why nothing could be written."""
-        policies = await self._policy_keeper.lately(lane.scope)
-        contents, refused = await self._judged(lane, due, policies)
+    ) -> dict[OutboxId, MessageContent | None] | Hold:
+        """Those that may go now, with the content of a workflow's messages. A `Hold` says why
+        nothing could be written."""
+        policies = await self.policies(lane)
+        if not policies.has_hours and not any(item.origin == WORKFLOW_ORIGIN for item in due):
+            return {item.id: None for item in due}
+        readable = ReadableContent()
+        hours = SendingHoursScreen(
+            policies,
+            HoursJudge(policies, self._phone_zones, self._unknown_zones.note),
+            readable.contents,
+            self._clock.now(),
+        )
+        of_workflows = (SupportedTemplate(self._templates), readable, hours)
+        refused: list[Refused] = []
+        for item in due:
+            screens: Sequence[Screen] = of_workflows if item.origin == WORKFLOW_ORIGIN else (hours,)
+            if item.maybe_received or item.is_open:
+                screens = screens[1:-1]
+            refusal = first_refusal(item, screens)
+            if refusal is not None:
+                refused.append((item, refusal))
         if refused:
             held = await self.hold_back(lane, _by_ending(due, refused))
             if held is not Hold.OURS:
                 return held
-            for item, _ in refused:
-                contents.pop(item.id, None)
-        return contents
+        await self._record_exemptions(lane, hours)
+        held_back = {item.id for item, _ in refused}
+        return {item.id: readable.contents.get(item.id) for item in due if item.id not in held_back}
+
+    async def _record_exemptions(self, lane: ClaimedLane, hours: SendingHoursScreen) -> None:
+        """That messages were sent although others would have had to wait."""
+        if not hours.exempted:
+            return
+        entries = [
+            AuditEntry(
+                lane.scope,
+                "policy.exempted",
+                "policy",
+                job_id=lane.id,
+                detail={"topic": topic, "wouldWait": {waits_for: items}},
+            )
+            for (topic, waits_for), items in sorted(hours.exempted.items())
+        ]
+        await self._store.write(record(entries, self._ids, self._clock.now()))
 
     async def hold_back(self, lane: ClaimedLane, held_back: HeldBack) -> Hold:
         for ending in held_back.failed:
@@ -82,59 +128,6 @@ class Screener:
         counts = {name: len(group) for name, group in held_back._asdict().items()}
         log.info("items_held_back", job_id=lane.id, lane=held.value, **counts)
         return held
-
-    async def _judged(
-        self, lane: ClaimedLane, due: Sequence[DueItem], policies: ScreenPolicies
-    ) -> tuple[dict[OutboxId, MessageContent], list[Refused]]:
-        """All readable contents, and which items are refused and why: first by content and time of
-        day; then, for the rest, by how much the address has been sent."""
-        now = self._clock.now()
-        readable = ReadableContent()
-        by_nature = (
-            SupportedTemplate(self._templates),
-            readable,
-            SendingHoursScreen(policies, readable.contents, now, self._note_unknown_zone),
-        )
-        refused: list[Refused] = []
-        going: list[DueItem] = []
-        for item in due:
-            if item.maybe_received or item.is_open:
-                readable(item)
-                continue
-            refusal = first_refusal(item, by_nature)
-            if refusal is None:
-                going.append(item)
-            else:
-                refused.append((item, refusal))
-        capped = FrequencyCapScreen(policies, await self._send_history(lane, going, policies), now)
-        refused += [(item, refusal) for item in going if (refusal := capped(item)) is not None]
-        return readable.contents, refused
-
-    async def _send_history(
-        self, lane: ClaimedLane, going: Sequence[DueItem], policies: ScreenPolicies
-    ) -> SendHistory:
-        """One statement for all addresses, and only if there is a cap."""
-        history = SendHistory()
-        cap = policies.frequency_cap
-        addresses = {
-            (item.channel, item.address.lower())
-            for item in going
-            if item.address is not None and policies.cap(Channel(item.channel)) is not None
-        }
-        if cap is None or not addresses:
-            return history
-        since = self._clock.now() - cap.period
-        for heard in await self._store.read(
-            screening.heard(lane.scope, addresses, since, cap.messages)
-        ):
-            history.note(heard.channel, heard.address, heard.attempt_opened_at)
-        return history
-
-    def _note_unknown_zone(self, name: str) -> None:
-        """Once per name: the same event may be sent with it a million times."""
-        if name not in self._unknown_zones and len(self._unknown_zones) < UNKNOWN_ZONES_REMEMBERED:
-            self._unknown_zones.add(name)
-            log.warning("time_zone_unknown", time_zone=name)
 
 
 def _by_ending(due: Sequence[DueItem], refused: Sequence[Refused]) -> HeldBack:

@@ -1,21 +1,23 @@
-"""The screens of a workflow's items: small policies that let an item pass or say why not.
+"""The screens of single messages: small policies that let an item pass or say why not.
 
 They are applied in order until one of them holds the item back.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple, Protocol
 
 import msgspec
 
-from outrider.domain.frequency import SendHistory
 from outrider.domain.ids import OutboxId
 from outrider.domain.message_content import MessageContent, read_letter
-from outrider.domain.screen_policies import ScreenPolicies, WaitsFor, WhenReached
-from outrider.domain.sending_hours import Wait, wait, zone_of
+from outrider.domain.purposes import Purpose
+from outrider.domain.screen_policies import ScreenPolicies
+from outrider.domain.sending_hours import Wait
 from outrider.domain.states import Channel
 from outrider.domain.workflows import channel_kind
+from outrider.kernel.delivery.hours_judge import HoursJudge
 from outrider.ports.legacy import LegacySender
 
 UNSUPPORTED_KIND = "unsupported_kind"
@@ -43,6 +45,10 @@ class Screened(Protocol):
     def urgent(self) -> bool: ...
     @property
     def payload(self) -> str: ...
+    @property
+    def topic(self) -> str | None: ...
+    @property
+    def transactional(self) -> bool: ...
     @property
     def maybe_received(self) -> bool: ...
     @property
@@ -123,59 +129,29 @@ def readable(payload: str) -> MessageContent | str:
 
 
 class SendingHoursScreen:
-    """Quiet hours and sending windows in each recipient's local time; computed once per zone."""
+    """Quiet hours and sending windows where the recipient is; urgent and exempt messages pass."""
 
     def __init__(
         self,
         policies: ScreenPolicies,
+        judge: HoursJudge,
         contents: Mapping[OutboxId, MessageContent],
         now: datetime,
-        on_unknown_zone: Callable[[str], None],
     ) -> None:
         self._policies = policies
+        self._judge = judge
         self._contents = contents
         self._now = now
-        self._on_unknown_zone = on_unknown_zone
-        self._known: dict[tuple[str, str | None], Wait | None] = {}
+        self.exempted: Counter[tuple[str, str]] = Counter()
+        """Exempt messages that would have had to wait, by their topic and for what."""
 
     def __call__(self, item: Screened) -> Wait | None:
-        if item.urgent:
+        if item.urgent or not self._policies.hours(Channel(item.channel)):
             return None
-        key = item.channel, self._contents[item.id].time_zone
-        if key not in self._known:
-            self._known[key] = self._wait(*key)
-        return self._known[key]
-
-    def _wait(self, channel: str, own_zone: str | None) -> Wait | None:
-        hours = self._policies.hours(Channel(channel))
-        if not hours:
+        content = self._contents.get(item.id)
+        zones = self._judge.zones(content.time_zone if content else None, item.address)
+        wait = self._judge.wait(Channel(item.channel), zones, self._now)
+        if wait is not None and self._policies.exempts(Purpose(item.topic, item.transactional)):
+            self.exempted[item.topic or "", wait.waits_for.value] += 1
             return None
-        zone, unknown = zone_of(own_zone, self._policies.time_zone)
-        if unknown is not None:
-            self._on_unknown_zone(unknown)
-        return wait(hours, zone, self._now)
-
-
-class FrequencyCapScreen:
-    """Comes last: an item that it lets pass is sent, and counts towards the cap for later items."""
-
-    def __init__(self, policies: ScreenPolicies, history: SendHistory, now: datetime) -> None:
-        self._policies = policies
-        self._history = history
-        self._now = now
-
-    def __call__(self, item: Screened) -> Wait | Skip | None:
-        cap = self._policies.cap(Channel(item.channel))
-        if cap is None or item.address is None:
-            return None
-        key = item.channel, item.address
-        until = None if item.urgent else self._history.free_again(cap, *key, self._now)
-        if until is None:
-            self._history.note(*key, self._now)
-            return None
-        if cap.when_reached is WhenReached.WAIT:
-            return Wait(until, WaitsFor.FREQUENCY_CAP)
-        return Skip(
-            WaitsFor.FREQUENCY_CAP.value,
-            f"{cap.messages} messages in {cap.per_hours} h were already sent to this address",
-        )
+        return wait

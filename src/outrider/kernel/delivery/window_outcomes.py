@@ -1,5 +1,6 @@
 """The outcome of the calls of a window, a route or a whole job, as reported to its caller."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -11,9 +12,11 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Deferred:
-    """The target accepts no more for now; what is left waits without using up an attempt."""
+    """No more may be called for now; what is left waits without using up an attempt."""
 
     until: datetime
+    waiting: Mapping[str, int] | None = None
+    """How many members wait for a policy, by which; None if no policy applies."""
 
 
 @dataclass(frozen=True, slots=True)

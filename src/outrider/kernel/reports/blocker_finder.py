@@ -10,6 +10,7 @@ from typing import NamedTuple
 from outrider.domain.blocker_facts import (
     Blocker,
     Doubts,
+    HeldByPolicy,
     JobsAtTarget,
     MessageFacts,
     PausedTarget,
@@ -81,7 +82,11 @@ class BlockerFinder:
         conditions = await self._conditions(now)
         return [
             await self._judged(
-                run, facts.jobs.get(run.id, []), facts.doubts.get(run.id), conditions
+                run,
+                facts.jobs.get(run.id, []),
+                facts.doubts.get(run.id),
+                facts.held.get(run.id, []),
+                conditions,
             )
             for run in facts.runs
         ]
@@ -138,6 +143,7 @@ class BlockerFinder:
         run: JudgedRun,
         waiting: Sequence[WaitingJobs],
         doubts: Doubts | None,
+        held: Sequence[HeldByPolicy],
         conditions: _Conditions,
     ) -> JudgedBlockers:
         jobs = [await self._at_target(run.scope, each, conditions) for each in waiting]
@@ -152,6 +158,7 @@ class BlockerFinder:
             run.campaign_id,
             jobs,
             doubts,
+            held,
         )
         found = run_blockers(facts, conditions.around, conditions.now)
         return JudgedBlockers(run, found, waiting, jobs)

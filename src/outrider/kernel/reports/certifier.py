@@ -18,10 +18,12 @@ from outrider.kernel.transactions import (
     delivery_accountings,
     doubts,
     ledger_pages,
+    policy_holds,
     run_records,
 )
 from outrider.kernel.transactions.doubts import Settled
 from outrider.kernel.transactions.ledger_pages import LedgerLine, LedgerPosition
+from outrider.kernel.transactions.policy_holds import PolicyHold
 from outrider.kernel.transactions.run_records import RunEnding, RunRecord
 
 DeclaredMemory = Callable[[str], ReferenceMemory]
@@ -85,6 +87,8 @@ class Certificate:
     issued_at: str
     settled: tuple[Settled, ...] = ()
     """By what its doubts were settled: the last verdict on each item."""
+    held: tuple[PolicyHold, ...] = ()
+    """How many recipients waited for the workspace's policy before anything was sent to them."""
 
     @property
     def holds(self) -> bool:
@@ -110,6 +114,7 @@ class Certificate:
                 }
                 for each in self.settled
             ],
+            "held": [{"waitsFor": each.waits_for, "items": each.items} for each in self.held],
             "accounting": self.accounting.as_document(),
             "receipts": self.receipts_document(),
             "ledgerDigest": self.digest,
@@ -156,6 +161,7 @@ class Certifier:
         left = await self._store.read(run_records.left_in_doubt(run.campaign_id))
         ending = await self._store.read(run_records.run_ending(run_id))
         settled = await self._store.read(doubts.verdicts_of_run(run_id))
+        held = (await self._store.read(policy_holds.of_runs([run_id]))).get(run_id, [])
         return Certificate(
             run,
             accounting,
@@ -170,6 +176,7 @@ class Certifier:
             digest.hexdigest(),
             rfc3339(self._clock.now()),
             tuple(settled),
+            tuple(held),
         )
 
     async def _ledger(self, run_id: RunId) -> AsyncIterator[LedgerLine]:

@@ -27,7 +27,7 @@ class RunExplainer:
 def explain_run(
     picture: Picture, blockers: Sequence[Blocker] = (), at_targets: Sequence[JobsAtTarget] = ()
 ) -> list[str]:
-    run, accounting, jobs, reasons = picture
+    run, accounting, jobs, reasons, held = picture
     sentences = [
         f"The run is {run.status}: of {run.intended:,} intended items, {accounting.sent:,} were"
         f" sent, {accounting.failed:,} failed and {accounting.skipped:,} were skipped."
@@ -38,6 +38,12 @@ def explain_run(
         doing = f"{locked} jobs are with workers" if locked else "no worker has a job of it"
         sentences.append(f"{accounting.waiting:,} items are waiting; {doing}.")
     sentences += [f"{each.message} {each.hint}" for each in blockers]
+    sentences += [
+        f"{each.items:,} recipients waited for the workspace's policy ({each.waits_for}) before"
+        " anything was sent to them."
+        for each in held
+        if not each.waiting
+    ]
     sentences += _routes(run.id, {each.submission_target for each in blockers}, at_targets)
     if accounting.in_doubt:
         so = "" if run.finished_at else ", which keeps the run open"

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from outrider.domain.blocker_facts import ClosedDoor, Doubts
+from outrider.domain.blocker_facts import ClosedDoor, Doubts, HeldByPolicy
 from outrider.domain.ids import JobId, RunId, Scope, TenantId, WorkspaceId
+from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.targets import DoorState
-from outrider.kernel.transactions import targets
+from outrider.kernel.transactions import policy_holds, targets
 from outrider.kernel.transactions.alerts import AlertCode
+from outrider.kernel.transactions.policy_holds import PolicyHold
 from outrider.kernel.transactions.targets import DoorKey, PausedTarget
 from outrider.ports.store import Row, Transaction, ask, ask_alone
 
@@ -66,6 +68,7 @@ class RunsFacts(NamedTuple):
     runs: list[JudgedRun]
     jobs: dict[str, list[WaitingJobs]]
     doubts: dict[str, Doubts]
+    held: dict[RunId, list[HeldByPolicy]]
 
 
 def runs(
@@ -89,7 +92,24 @@ def runs(
     if quiet:
         counted = yield from ask("doubts_of_runs", {"id": quiet})
         doubts = {run_id: Doubts(items, since) for run_id, items, since in counted}
-    return RunsFacts(found, jobs, doubts)
+    parked = [run.id for run in found if not run.is_finished and _is_parked(jobs.get(run.id, []))]
+    held = (yield from policy_holds.of_runs(parked)) if parked else {}
+    return RunsFacts(found, jobs, doubts, {run_id: _held(each) for run_id, each in held.items()})
+
+
+def _is_parked(waiting: Sequence[WaitingJobs]) -> bool:
+    """All of its jobs wait for a time that has not come."""
+    return any(each.next_at for each in waiting) and not any(
+        each.held or each.due for each in waiting
+    )
+
+
+def _held(holds: Sequence[PolicyHold]) -> list[HeldByPolicy]:
+    return [
+        HeldByPolicy(WaitsFor(each.waits_for), each.waiting, each.since, each.until)
+        for each in holds
+        if each.waiting
+    ]
 
 
 def lanes(

@@ -3,7 +3,7 @@
 Both first verify that the job is still ours, in the same transaction.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
@@ -17,10 +17,13 @@ from outrider.domain.ids import (
 from outrider.domain.message_content import Enclosure
 from outrider.domain.recipients import SkipReason
 from outrider.domain.retry import Patience
+from outrider.domain.screen_policies import FrequencyCap
 from outrider.domain.states import ItemStatus
 from outrider.kernel.transactions.claims import Claim
+from outrider.kernel.transactions.frequency import CappedItem, admit
 from outrider.kernel.transactions.jobs import Hold, hold
 from outrider.kernel.transactions.ledger import JobContext
+from outrider.kernel.transactions.screening import HeldBack, hold_back_held
 from outrider.ports.store import Rows, Transaction, Window, ask, ask_alone
 
 
@@ -63,8 +66,24 @@ class RepeatWord(NamedTuple):
     memory: str
 
 
+BeyondCap = Callable[[Sequence["Draft"], Mapping[OutboxId, datetime]], Sequence["Draft"]]
+"""What becomes of a window's drafts, given those beyond the frequency cap."""
+
+
+class Capped(NamedTuple):
+    """A cap, whether the message may exceed it, and what to do with the drafts beyond it."""
+
+    cap: FrequencyCap
+    may_exceed: bool
+    beyond: BeyondCap
+
+
 def reserve(
-    context: JobContext, drafts: Sequence[Draft], lease_expires_at: datetime, now: datetime
+    context: JobContext,
+    drafts: Sequence[Draft],
+    lease_expires_at: datetime,
+    now: datetime,
+    capped: Capped | None = None,
 ) -> Transaction[set[OutboxId] | Hold]:
     """Write the window's rows; returns the ids that may be called now. A `Hold`: nothing was
     written.
@@ -74,12 +93,27 @@ def reserve(
     held = yield from hold(context.job, lease_expires_at, now)
     if held is Hold.LOST or (held is Hold.SUSPENDED and _opens(drafts)):
         return held
+    if capped is not None:
+        beyond = yield from _beyond_cap(context, drafts, capped, now)
+        drafts = capped.beyond(drafts, beyond) if beyond else drafts
     rows = yield from ask("reserve_window", _columns(drafts), **_shared(context, drafts, now))
     if len(rows) < len(drafts):
         written = {row[0] for row in rows}
         left = [draft for draft in drafts if draft.id not in written]
         yield from _skip_held_keys(context, left, now)
     return _opened(rows)
+
+
+def _beyond_cap(
+    context: JobContext, drafts: Sequence[Draft], capped: Capped, now: datetime
+) -> Transaction[dict[OutboxId, datetime]]:
+    channel = context.asset.message.channel.value
+    items = [
+        CappedItem(draft.id, channel, draft.address, capped.may_exceed)
+        for draft in drafts
+        if draft.status is ItemStatus.QUEUED
+    ]
+    return (yield from admit(context.job.scope, items, capped.cap, now))
 
 
 def _skip_held_keys(
@@ -163,6 +197,14 @@ def _shared(context: JobContext, drafts: Sequence[Draft], now: datetime) -> dict
     }
 
 
+class CappedWindow(NamedTuple):
+    """Single messages under a cap, and how those beyond it are held back."""
+
+    cap: FrequencyCap
+    items: Sequence[CappedItem]
+    held_back: Callable[[Mapping[OutboxId, datetime]], HeldBack]
+
+
 def reopen(
     job: Claim,
     outbox_ids: Sequence[OutboxId],
@@ -172,12 +214,18 @@ def reopen(
     now: datetime,
     *,
     abandoned: bool = True,
+    capped: CappedWindow | None = None,
 ) -> Transaction[list[Reopened] | Hold]:
     """Open the next attempt of waiting rows and, where applicable, repeat the attempt that a former
-    holder abandoned."""
+    holder abandoned. Those beyond the frequency cap are held back."""
     held = yield from hold(job, lease_expires_at, now)
     if held is not Hold.OURS:
         return held
+    if capped is not None:
+        beyond = yield from admit(job.scope, capped.items, capped.cap, now)
+        if beyond:
+            yield from hold_back_held(capped.held_back(beyond), now)
+            outbox_ids = [each for each in outbox_ids if each not in beyond]
     window = {"id": outbox_ids}
     if abandoned:
         yield from ask("archive_abandoned", window, fence=job.fence, now=now)

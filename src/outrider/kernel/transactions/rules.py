@@ -17,7 +17,7 @@ from outrider.domain.workflow_diff import ChangeKind, RuleChange, StepChange, Wo
 from outrider.domain.workflow_documents import config_document, timing_document
 from outrider.domain.workflows import Rule, RuleId, StepId, WorkflowStep
 from outrider.domain.written_workflows import RulePlace, WrittenStep
-from outrider.kernel.transactions import screening
+from outrider.kernel.transactions import policy_holds, screening
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.domain_events import rule_from, step_from
 from outrider.limits.workflows import WORKFLOW_RULES_MAX, WORKFLOW_STEPS_MAX
@@ -310,6 +310,7 @@ def replace_policies(
     """With the rules: an approved diff of both must not overwrite changes made meanwhile."""
     yield from lock(scope)
     yield from screening.set_policies(scope, policies, now)
+    yield from policy_holds.wake(scope, now)
     document = policies.as_document()
     entry = AuditEntry(scope, "workflow_policy.replaced", actor, detail=document)
     yield from record([entry], ids, now)

@@ -11,12 +11,14 @@ from outrider.kernel.transactions import (
     campaigns,
     delivery_accountings,
     ledger_items,
+    policy_holds,
     run_jobs,
     run_records,
 )
 from outrider.kernel.transactions.accountings import Settlings
 from outrider.kernel.transactions.ledger_items import Item
 from outrider.kernel.transactions.ledger_pages import LedgerPosition
+from outrider.kernel.transactions.policy_holds import PolicyHold
 from outrider.kernel.transactions.run_jobs import JobCount, JobLine, ReasonCount
 from outrider.kernel.transactions.run_records import RunRecord
 from outrider.ports.store import Transaction
@@ -29,6 +31,7 @@ class Picture(NamedTuple):
     accounting: Accounting
     jobs: list[JobCount]
     reasons: list[ReasonCount]
+    held: list[PolicyHold]
 
 
 class Throughput(NamedTuple):
@@ -46,7 +49,8 @@ def picture(scope: Scope, run_id: RunId, *, reasons: bool = True) -> Transaction
     run, accounting = yield from delivery_accountings.run_with_accounting(scope, run_id)
     jobs = yield from run_jobs.job_counts(run_id)
     counted = (yield from run_jobs.reason_counts(run_id)) if reasons else []
-    return Picture(run, accounting, jobs, counted)
+    held = (yield from policy_holds.of_runs([run_id])).get(run_id, [])
+    return Picture(run, accounting, jobs, counted, held)
 
 
 def page(

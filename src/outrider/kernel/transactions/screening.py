@@ -1,8 +1,8 @@
-"""Screening: a workspace's policies, recent sends by address, and which items are delayed. As when
-opening attempts, the same transaction first verifies that the job is ours.
+"""Screening: a workspace's policies, and which items are delayed because of them. As when opening
+attempts, the same transaction first verifies that the job is ours.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 
@@ -14,14 +14,6 @@ from outrider.domain.texts import storable
 from outrider.kernel.transactions.claims import Claim
 from outrider.kernel.transactions.jobs import Hold, hold
 from outrider.ports.store import Transaction, ask
-
-
-class Heard(NamedTuple):
-    """An address was sent something, or is being called, since that time."""
-
-    channel: str
-    address: str
-    attempt_opened_at: datetime
 
 
 class Deferral(NamedTuple):
@@ -58,31 +50,18 @@ def set_policies(scope: Scope, policies: ScreenPolicies, now: datetime) -> Trans
     yield from ask("set_workflow_policy", **scope._asdict(), document=document, now=now)
 
 
-def heard(
-    scope: Scope, addresses: Iterable[tuple[str, str]], since: datetime, most: int
-) -> Transaction[list[Heard]]:
-    """The latest sends of each channel and address, up to a limit for each."""
-    wanted = sorted(addresses)
-    rows = yield from ask(
-        "heard_lately",
-        {
-            "channel": [channel for channel, _ in wanted],
-            "address": [address for _, address in wanted],
-        },
-        **scope._asdict(),
-        since=since,
-        most=most,
-    )
-    return [Heard(*row) for row in rows]
-
-
 def hold_back(
     job: Claim, held_back: HeldBack, lease_expires_at: datetime, now: datetime
 ) -> Transaction[Hold]:
     """At most one statement per kind of ending; none if the job is no longer ours."""
     held = yield from hold(job, lease_expires_at, now)
-    if held is not Hold.OURS:
-        return held
+    if held is Hold.OURS:
+        yield from hold_back_held(held_back, now)
+    return held
+
+
+def hold_back_held(held_back: HeldBack, now: datetime) -> Transaction[None]:
+    """The same inside a script that holds the job already."""
     if held_back.deferred:
         yield from ask(
             "defer_items",
@@ -98,7 +77,6 @@ def hold_back(
         yield from ask("skip_items", _endings(held_back.skipped), now=now)
     if held_back.failed:
         yield from ask("fail_items", _endings(held_back.failed), now=now)
-    return held
 
 
 def _endings(endings: Sequence[Ending]) -> dict[str, Sequence[object]]:

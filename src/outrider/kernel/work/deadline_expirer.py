@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import structlog
 
 from outrider.domain.errors import StoreUnavailable
-from outrider.domain.submission import ExhaustedReason
+from outrider.domain.submission import WORKFLOW_ORIGIN, ExhaustedReason
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import expiry
 from outrider.kernel.transactions.expiry import Expired
@@ -17,14 +17,13 @@ from outrider.kernel.transactions.expiry import Expired
 log = structlog.get_logger()
 
 
-WORKFLOW = "workflow"
 LOGGED_ITEMS_MAX = 100
 """Logged per window: many deadlines at once must not flood the log."""
 
 
 def _log_exhausted(ended: Sequence[Expired]) -> None:
     """Log how the retries of a workflow's message ended, as calls do."""
-    of_workflows = [each for each in ended if each.origin == WORKFLOW]
+    of_workflows = [each for each in ended if each.origin == WORKFLOW_ORIGIN]
     for each in of_workflows[:LOGGED_ITEMS_MAX]:
         log.warning(
             "retries_exhausted", outbox_id=each.id, attempt=each.attempts, reason=each.reason,

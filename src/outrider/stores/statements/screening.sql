@@ -1,4 +1,4 @@
--- Screening: a workspace's policies, recent messages per address, and what is held back.
+-- Screening: a workspace's policies, and what is held back because of them.
 
 -- name: workflow_policy
 SELECT document FROM workflow_policies
@@ -9,28 +9,6 @@ INSERT INTO workflow_policies (tenant_id, workspace_id, document, updated_at)
 VALUES (:tenant_id, :workspace_id, :document::json, :now)
 ON CONFLICT (tenant_id, workspace_id) DO UPDATE
    SET document = excluded.document, updated_at = excluded.updated_at;
-
--- name: heard_lately
--- What an address was sent, is being called with, or may have been: the latest of each.
--- postgres:
-SELECT item.channel, item.address, o.attempt_opened_at
-  FROM window(channel text, address text) AS item
- CROSS JOIN LATERAL (
-   SELECT h.attempt_opened_at FROM channel_outbox h
-    WHERE h.origin = 'workflow' AND h.tenant_id = :tenant_id AND h.workspace_id = :workspace_id
-      AND h.channel = item.channel AND lower(h.recipient_address) = lower(item.address)
-      AND h.attempt_opened_at > :since AND h.status NOT IN ('failed', 'skipped')
-    ORDER BY h.attempt_opened_at DESC LIMIT :most) o;
--- sqlite:
-SELECT item.channel, item.address, o.attempt_opened_at
-  FROM window(channel text, address text) AS item
- CROSS JOIN channel_outbox o ON o.id IN (
-         SELECT h.id FROM channel_outbox h
-          WHERE h.origin = 'workflow' AND h.tenant_id = :tenant_id
-            AND h.workspace_id = :workspace_id AND h.channel = item.channel
-            AND lower(h.recipient_address) = lower(item.address)
-            AND h.attempt_opened_at > :since AND h.status NOT IN ('failed', 'skipped')
-          ORDER BY h.attempt_opened_at DESC LIMIT :most);
 
 -- name: defer_items
 -- Its contract's time starts when it may first go.

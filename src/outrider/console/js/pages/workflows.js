@@ -201,13 +201,16 @@ async function policyTab({ signal }) {
   const policy = await get("/workflows/policy", {}, { signal });
   const hours = (span) => span && texts.span(span.from, span.to, channels(span));
   const cap = policy.frequencyCap;
+  const windows = [policy.sendingWindow ?? []].flat();
   return card(texts.policyHeading, h("div", { class: "card-body stack" },
     facts(
       [texts.timeZone, policy.timeZone],
       [texts.quietHours, hours(policy.quietHours) ?? texts.none],
-      [texts.sendingWindow, policy.sendingWindow
-        ? `${policy.sendingWindow.days.map(title).join(", ")}, ${hours(policy.sendingWindow)}`
+      [texts.sendingWindow, windows.length
+        ? windows.map((each) => `${each.days.map(title).join(", ")}, ${hours(each)}`).join("; ")
         : texts.always],
+      [texts.presets, policy.presets.join(", ") || texts.none],
+      [texts.exempt, policy.exempt.join(", ") || texts.none],
       [texts.frequencyCap, cap
         ? texts.cap(plural(cap.messages, "message"), cap.perHours, cap.whenReached)
           + channels(cap)
