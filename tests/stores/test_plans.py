@@ -23,7 +23,7 @@ from outrider.testing.postgres import create_database, drop_database
 
 GROWING = {
     "api_keys", "artifacts", "audience_uploads", "idempotency_records", "retry_exclusions",
-    "audience_members", "attempt_history", "campaign_audit_log", "campaign_events",
+    "address_pages", "audience_members", "attempt_history", "campaign_audit_log", "campaign_events",
     "campaign_runs", "campaigns", "channel_outbox", "job_queue", "suppressions", "run_events",
     "run_snapshots", "run_requests", "event_bus_outbox", "event_bus_dead_letters", "alerts",
     "domain_events", "workflow_rules", "workflow_steps", "digests", "digest_entries",
@@ -269,9 +269,8 @@ async def test_both_stores_answer_with_the_same_columns(
 
 
 BY_INDEX = {
-    "members_by_email": {"audience_members_by_email"},
-    "members_by_phone": {"audience_members_by_phone"},
-    "members_by_token": {"audience_members_by_token"},
+    "pages_with_address": {"address_pages_pkey"},
+    "members_at": {"audience_members_pkey"},
     "intents_to": {"channel_outbox_intents_to"},
     "workflow_items_to": {"channel_outbox_heard"},
     "workflow_items_of_recipient": {"channel_outbox_workflow_recipients"},

@@ -5,7 +5,7 @@ BATCH_SIZE_MAX = 10_000
 STEP_ATTEMPTS_MAX = 10
 """How often a plan starts a step, the first time included."""
 STEP_RETRY_DELAY_MAX_SECONDS = 86_400
-IMPORT_WINDOW_ITEMS = 1_000
+IMPORT_WINDOW_ITEMS = 2_500
 """Recipients per transaction: a large audience takes many, and blocks no other writer."""
 AUDIENCE_AT_ONCE_MAX = 20_000
 """Beyond this size even a few recipients are added in the way of a large audience."""

@@ -2,8 +2,10 @@
 
 PERSON_CAMPAIGNS_MAX = 1_000
 """The newest audiences that a person is a member of."""
-PERSON_RECIPIENT_CAMPAIGNS_MAX = 5_000
-"""The newest campaigns in which a recipient id is looked up, one by one."""
+PERSON_CAMPAIGNS_LOOKED_THROUGH = 5_000
+"""The newest campaigns in which an address or a recipient id is looked up, one by one."""
+PERSON_PAGES_MAX = 2_000
+"""Pages of audiences in which an address may be."""
 PERSON_ITEMS_MAX = 5_000
 """Of each way to find items: intents, workflow messages, replies."""
 PERSON_KEYS_WINDOW = 2_000

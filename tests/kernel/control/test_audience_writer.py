@@ -60,7 +60,7 @@ async def names(outrider: Outrider) -> list[str]:
 
 async def left_over(database: str) -> dict[str, int]:
     async with raw_sql(database) as raw:
-        tables = ("audience_members", "audience_uploads", "audience_intakes")
+        tables = ("audience_members", "audience_uploads", "audience_intakes", "address_pages")
         return {table: (await raw.run(f"SELECT count(*) FROM {table}"))[0][0] for table in tables}
 
 

@@ -5,15 +5,18 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
-from outrider.domain.campaigns import LAUNCH
-from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.address_pages import fingerprint
+from outrider.domain.campaigns import LAUNCH, CampaignDefinition
+from outrider.domain.ids import DEFAULT_SCOPE, Scope, WorkspaceId
 from outrider.domain.people import Address, PersonKind, readings
 from outrider.domain.phases import Action
+from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import Channel
 from outrider.kernel.transactions import people as people_transactions
 from outrider.kernel.transactions import person_stories
 from outrider.kernel.transactions.person_stories import Story
 from outrider.kernel.transactions.phase_controls import Control, RerunScope
+from outrider.limits.campaigns import IMPORT_WINDOW_ITEMS
 from outrider.testing.launches import ACTOR, launch, message, observe, people, target
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import opened, work_until_terminal
@@ -112,3 +115,66 @@ async def test_an_event_without_a_message_is_in_the_story_of_whomever_it_names(
     # A message tells of its event by itself: only the disabled rule's names the lead's address.
     assert [row[1] for row in named].count("ada@example.test") == 1
     assert [row[1] for row in named].count("agent-1") == 2
+
+
+async def test_a_person_is_found_in_large_and_small_audiences_and_in_nobody_elses(
+    database: str, tmp_path: Path
+) -> None:
+    async with opened(database, tmp_path, SMS) as outrider:
+        ids = []
+        for count in (2, IMPORT_WINDOW_ITEMS + 100):
+            definition = CampaignDefinition("Many", (LAUNCH,), (message(Channel.SMS, "sms"),), 500)
+            created, _ = await outrider.deployer.create(
+                DEFAULT_SCOPE, definition, people(count), ACTOR
+            )
+            ids.append(created)
+        last = people(IMPORT_WINDOW_ITEMS + 100)[-1]
+        for each, found_in in ((people(1)[0], ids[::-1]), (last, ids[1:])):
+            for address in _addresses(each):
+                found = await outrider.store.read(
+                    people_transactions.memberships(DEFAULT_SCOPE, address)
+                )
+                assert [(one.campaign_id, one.recipient_id) for one in found] == [
+                    (campaign_id, each.id) for campaign_id in found_in
+                ]
+        elsewhere = Scope(DEFAULT_SCOPE.tenant_id, WorkspaceId(outrider.ids.new()))
+        for address in _addresses(last):
+            assert (
+                await outrider.store.read(people_transactions.memberships(elsewhere, address)) == []
+            )
+
+
+async def test_an_equal_fingerprint_alone_makes_nobody_a_member(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(people_transactions, "fingerprint", lambda _: fingerprint("ada@x.test"))
+    async with opened(database, tmp_path, SMS) as outrider:
+        definition = CampaignDefinition("One", (LAUNCH,), (message(Channel.SMS, "sms"),), 500)
+        ada = recipient("ada", email="ada@x.test")
+        await outrider.deployer.create(DEFAULT_SCOPE, definition, [ada], ACTOR)
+        for text, expected in (("ada@x.test", ["ada"]), ("bob@x.test", [])):
+            found = await outrider.store.read(
+                people_transactions.memberships(DEFAULT_SCOPE, Address(PersonKind.EMAIL, text))
+            )
+            assert [each.recipient_id for each in found] == expected
+
+
+async def test_a_story_is_not_complete_if_campaigns_are_too_old_to_be_looked_through(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with opened(database, tmp_path, SMS) as outrider:
+        definition = CampaignDefinition("One", (LAUNCH,), (message(Channel.SMS, "sms"),), 500)
+        for _ in range(2):
+            await outrider.deployer.create(DEFAULT_SCOPE, definition, people(1), ACTOR)
+        phone = people(1)[0].phone or ""
+        assert (await story(outrider, phone)).complete
+        monkeypatch.setattr(people_transactions, "PERSON_CAMPAIGNS_LOOKED_THROUGH", 1)
+        assert not (await story(outrider, phone)).complete
+
+
+def _addresses(of: Recipient) -> list[Address]:
+    return [
+        Address(PersonKind.EMAIL, of.email or ""),
+        Address(PersonKind.PHONE, of.phone or ""),
+        Address(PersonKind.PUSH_TOKEN, of.push_token or ""),
+    ]

@@ -35,16 +35,25 @@ CHUNKS_PER_WINDOW = IMPORT_WINDOW_ITEMS // UPLOAD_CHUNK_RECORDS
 
 
 async def windows_of(recipients: Iterable[Recipient]) -> AsyncGenerator[list[Recipient], None]:
-    """Read each window in a thread, because reading may be slow; only the last one is short."""
+    """Read in a thread, because reading may be slow: the next window while the previous one is
+    written. Only the last one is short."""
     stream = iter(recipients)
 
     def read() -> list[Recipient]:
         return list(islice(stream, IMPORT_WINDOW_ITEMS))
 
-    while window := await asyncio.to_thread(read):
-        yield window
-        if len(window) < IMPORT_WINDOW_ITEMS:
-            return
+    reading = asyncio.ensure_future(asyncio.to_thread(read))
+    try:
+        while window := await reading:
+            is_last = len(window) < IMPORT_WINDOW_ITEMS
+            if not is_last:
+                reading = asyncio.ensure_future(asyncio.to_thread(read))
+            yield window
+            if is_last:
+                return
+    finally:
+        # Whoever reads on is not interrupted: the recipients may come from a file of the caller's.
+        await asyncio.wait([reading])
 
 
 async def chained(first: Sequence[Recipient], rest: Windows) -> Windows:

@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import msgspec
 
 from outrider.domain.address_census import AddressCensus
+from outrider.domain.address_pages import address_pages
 from outrider.domain.batches import windows
 from outrider.domain.errors import InvalidInput, NotFound
 from outrider.domain.ids import CampaignId
@@ -72,6 +73,22 @@ def insert_window(
         yield from ask("import_new_members", placed, campaign_id=campaign_id)
     else:
         yield from ask("import_members", placed, campaign_id=campaign_id)
+    yield from index_addresses(campaign_id, position, window)
+
+
+def index_addresses(
+    campaign_id: CampaignId, first: int, recipients: Sequence[Recipient | None]
+) -> Transaction[None]:
+    """So that whoever searches for an address finds this audience."""
+    pages = address_pages(recipients)
+    if pages:
+        buckets, entries = zip(*pages, strict=True)
+        yield from ask(
+            "insert_address_pages",
+            {"bucket": buckets, "entries": [each.hex() for each in entries]},
+            campaign_id=campaign_id,
+            first_position=first,
+        )
 
 
 def duplicates(campaign_id: CampaignId, most: int) -> Transaction[list[tuple[int, int]]]:
@@ -176,6 +193,7 @@ def add_members(
     yield from ask(
         "import_members", _columns(positions, [each for _, each in kept]), campaign_id=campaign_id
     )
+    yield from index_addresses(campaign_id, first, recipients)
     placed: dict[str, Sequence[object]] = {
         "position": positions,
         "recipient_id": [each.id for _, each in kept],

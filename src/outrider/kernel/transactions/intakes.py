@@ -77,6 +77,7 @@ def take_away(intake: Intake, most_members: int, most_chunks: int) -> Transactio
     uploaded = yield from audience.uploaded(intake.campaign_id)
     chunks = max(intake.first_chunk, uploaded - most_chunks)
     yield from ask("take_members_away", campaign_id=intake.campaign_id, first=members)
+    yield from ask("take_address_pages_away", campaign_id=intake.campaign_id, first=members)
     yield from ask("take_uploads_away", campaign_id=intake.campaign_id, first=chunks)
     if members > intake.first_position or chunks > intake.first_chunk:
         return True

@@ -8,6 +8,8 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 from typing import NamedTuple, assert_never
 
+from outrider.domain.address_pages import MIXED_BUCKET, bucket_of, fingerprint, offsets_in
+from outrider.domain.batches import windows
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.ids import (
     KEY_SEPARATOR,
@@ -28,12 +30,13 @@ from outrider.domain.workflows import DomainEventId
 from outrider.kernel.transactions.domain_events import StoredEvent
 from outrider.kernel.transactions.receipts import StoredReceipt, stored
 from outrider.limits.people import (
+    PERSON_CAMPAIGNS_LOOKED_THROUGH,
     PERSON_CAMPAIGNS_MAX,
     PERSON_ITEMS_MAX,
     PERSON_KEYS_WINDOW,
-    PERSON_RECIPIENT_CAMPAIGNS_MAX,
+    PERSON_PAGES_MAX,
 )
-from outrider.ports.store import Transaction, ask
+from outrider.ports.store import Transaction, Window, ask
 
 
 class Membership(NamedTuple):
@@ -42,6 +45,20 @@ class Membership(NamedTuple):
     email: str | None
     phone: str | None
     push_token: str | None
+
+    def address_key(self, kind: PersonKind) -> str | None:
+        """In the form that all spellings share."""
+        match kind:
+            case PersonKind.EMAIL:
+                return self.email and self.email.lower()
+            case PersonKind.PHONE:
+                return self.phone and self.phone.lower()
+            case PersonKind.PUSH_TOKEN:
+                return self.push_token
+            case PersonKind.RECIPIENT:
+                return self.recipient_id
+            case _:
+                assert_never(kind)
 
 
 class FoundItem(NamedTuple):
@@ -64,20 +81,51 @@ def memberships(
     scope: Scope, address: Address, most: int = PERSON_CAMPAIGNS_MAX
 ) -> Transaction[list[Membership]]:
     """In the newest audiences first."""
-    given = {**scope._asdict(), "address": address.key, "most": most}
-    match address.kind:
-        case PersonKind.EMAIL:
-            rows = yield from ask("members_by_email", **given)
-        case PersonKind.PHONE:
-            rows = yield from ask("members_by_phone", **given)
-        case PersonKind.PUSH_TOKEN:
-            rows = yield from ask("members_by_token", **given)
-        case PersonKind.RECIPIENT:
-            looked = PERSON_RECIPIENT_CAMPAIGNS_MAX
-            rows = yield from ask("members_by_recipient", **given, campaigns=looked)
-        case _:
-            assert_never(address.kind)
+    if address.kind is not PersonKind.RECIPIENT:
+        return (yield from _members_with(scope, address, most))
+    rows = yield from ask(
+        "members_by_recipient",
+        **scope._asdict(),
+        address=address.key,
+        campaigns=PERSON_CAMPAIGNS_LOOKED_THROUGH,
+        most=most,
+    )
     return [Membership(*row) for row in rows]
+
+
+def _members_with(scope: Scope, address: Address, most: int) -> Transaction[list[Membership]]:
+    """Fingerprints say where in an audience an address may be; the members say whether it is."""
+    mark = fingerprint(address.key)
+    rows = yield from ask(
+        "pages_with_address",
+        **scope._asdict(),
+        fingerprint=mark.hex(),
+        bucket=bucket_of(mark),
+        mixed=MIXED_BUCKET,
+        campaigns=PERSON_CAMPAIGNS_LOOKED_THROUGH,
+        most=PERSON_PAGES_MAX,
+    )
+    places = [
+        (campaign_id, first_position + offset)
+        for campaign_id, first_position, entries in rows
+        for offset in offsets_in(bytes.fromhex(entries), mark)
+    ]
+    found: list[Membership] = []
+    for window in windows(list(dict.fromkeys(places)), PERSON_KEYS_WINDOW):
+        campaign_ids, positions = zip(*window, strict=True)
+        given: Window = {"campaign_id": campaign_ids, "position": positions}
+        members = [Membership(*row) for row in (yield from ask("members_at", given))]
+        found += [each for each in members if each.address_key(address.kind) == address.key]
+    # Ids begin with the time at which they were made.
+    return sorted(found, key=lambda each: each.campaign_id, reverse=True)[:most]
+
+
+def all_looked_through(scope: Scope) -> Transaction[bool]:
+    """Whether no campaign was too old to be looked through."""
+    beyond = yield from ask(
+        "has_campaigns_beyond", **scope._asdict(), campaigns=PERSON_CAMPAIGNS_LOOKED_THROUGH
+    )
+    return not beyond
 
 
 def campaign_items(

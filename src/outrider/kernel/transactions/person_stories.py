@@ -106,6 +106,7 @@ def story(
     found = _Collected()
     for address in tried:
         yield from _collect(scope, address, found)
+    found.complete = found.complete and (yield from people.all_looked_through(scope))
     others = _addresses(found.members)
     kind = found.kinds[0] if found.kinds else _likely(tried)
     if kind is PersonKind.RECIPIENT:

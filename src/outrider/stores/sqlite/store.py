@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
+from zlib import crc32
 
 import apsw
 import msgspec
@@ -345,11 +346,15 @@ def add_functions(connection: apsw.Connection) -> None:
     def sha256(*given: Any) -> Any:
         return hashlib.sha256(str(given[0]).encode()).digest()
 
+    def crc(*given: Any) -> Any:
+        return crc32(str(given[0]).encode())
+
     def lowered(*given: Any) -> Any:
         # SQLite's `lower` only handles ASCII letters.
         return str(given[0]).lower()
 
     connection.create_scalar_function("sha256", sha256, 1, deterministic=True)
+    connection.create_scalar_function("crc32", crc, 1, deterministic=True)
     connection.create_scalar_function("lowered", lowered, 1, deterministic=True)
 
 

@@ -44,6 +44,14 @@ SELECT :campaign_id, position, recipient_id, email, phone, push_token, attribute
   FROM window(position int, recipient_id text, email text, phone text, push_token text,
               attributes text, message_id text, invalid int) AS item;
 
+-- name: insert_address_pages
+-- A repeated import has the same pages; whoever places other recipients there adds to them.
+INSERT INTO address_pages AS p (campaign_id, bucket, first_position, entries)
+SELECT :campaign_id, bucket, :first_position::int, decode(entries, 'hex')
+  FROM window(bucket int, entries text) AS item WHERE true
+ON CONFLICT (campaign_id, bucket, first_position) DO UPDATE
+   SET entries = p.entries || excluded.entries WHERE p.entries <> excluded.entries;
+
 -- name: mark_invalid
 UPDATE audience_members SET invalid = invalid | :kind
  WHERE campaign_id = :campaign_id

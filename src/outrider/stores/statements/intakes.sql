@@ -31,5 +31,8 @@ DELETE FROM audience_intakes WHERE campaign_id = :campaign_id AND id = :id;
 -- name: take_members_away
 DELETE FROM audience_members WHERE campaign_id = :campaign_id AND position >= :first;
 
+-- name: take_address_pages_away
+DELETE FROM address_pages WHERE campaign_id = :campaign_id AND first_position >= :first;
+
 -- name: take_uploads_away
 DELETE FROM audience_uploads WHERE campaign_id = :campaign_id AND chunk >= :first;

@@ -1,38 +1,40 @@
 -- One person: audience memberships, items, receipts, opt-outs and events of an address or recipient id.
 
--- name: members_by_email
--- LATERAL and CROSS JOIN keep the plan on the address: by workspace it would read every audience.
-SELECT m.campaign_id::text, m.recipient_id, m.email, m.phone, m.push_token
-  FROM audience_members m
-  {sqlite: CROSS JOIN campaigns c ON c.id = m.campaign_id
-    AND +c.tenant_id = :tenant_id AND +c.workspace_id = :workspace_id}
-  {postgres: CROSS JOIN LATERAL (
-    SELECT c.id FROM campaigns c WHERE c.id = m.campaign_id
-       AND c.tenant_id::text = :tenant_id AND c.workspace_id::text = :workspace_id LIMIT 1) c}
- WHERE m.email IS NOT NULL AND lower(m.email) = :address
- ORDER BY m.campaign_id DESC LIMIT :most;
+-- name: pages_with_address
+-- In each of the newest campaigns, the pages that have this fingerprint: one page per window of an
+-- audience is read, and those of small windows.
+-- postgres:
+SELECT c.id::text, p.first_position, encode(p.entries, 'hex')
+  FROM (SELECT id FROM campaigns
+         WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+         ORDER BY id DESC LIMIT :campaigns) c
+ CROSS JOIN LATERAL (
+   SELECT first_position, entries FROM address_pages
+    WHERE campaign_id = c.id AND bucket IN (:bucket, :mixed)
+      AND position(decode(:fingerprint, 'hex') IN entries) > 0 OFFSET 0) p
+ LIMIT :most;
+-- sqlite:
+SELECT c.id, p.first_position, lower(hex(p.entries))
+  FROM (SELECT id FROM campaigns
+         WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+         ORDER BY id DESC LIMIT :campaigns) c
+ CROSS JOIN address_pages p ON p.campaign_id = c.id AND p.bucket IN (:bucket, :mixed)
+ WHERE instr(p.entries, unhex(:fingerprint)) > 0
+ LIMIT :most;
 
--- name: members_by_phone
+-- name: members_at
 SELECT m.campaign_id::text, m.recipient_id, m.email, m.phone, m.push_token
-  FROM audience_members m
-  {sqlite: CROSS JOIN campaigns c ON c.id = m.campaign_id
-    AND +c.tenant_id = :tenant_id AND +c.workspace_id = :workspace_id}
-  {postgres: CROSS JOIN LATERAL (
-    SELECT c.id FROM campaigns c WHERE c.id = m.campaign_id
-       AND c.tenant_id::text = :tenant_id AND c.workspace_id::text = :workspace_id LIMIT 1) c}
- WHERE m.phone IS NOT NULL AND m.phone = :address
- ORDER BY m.campaign_id DESC LIMIT :most;
+  FROM window(campaign_id uuid, position int) AS item
+ {sqlite: CROSS JOIN audience_members m
+           ON m.campaign_id = item.campaign_id AND m.position = item.position}
+ {postgres: CROSS JOIN LATERAL (
+   SELECT m.campaign_id, m.recipient_id, m.email, m.phone, m.push_token FROM audience_members m
+    WHERE m.campaign_id = item.campaign_id AND m.position = item.position LIMIT 1) m};
 
--- name: members_by_token
-SELECT m.campaign_id::text, m.recipient_id, m.email, m.phone, m.push_token
-  FROM audience_members m
-  {sqlite: CROSS JOIN campaigns c ON c.id = m.campaign_id
-    AND +c.tenant_id = :tenant_id AND +c.workspace_id = :workspace_id}
-  {postgres: CROSS JOIN LATERAL (
-    SELECT c.id FROM campaigns c WHERE c.id = m.campaign_id
-       AND c.tenant_id::text = :tenant_id AND c.workspace_id::text = :workspace_id LIMIT 1) c}
- WHERE m.push_token IS NOT NULL AND m.push_token = :address
- ORDER BY m.campaign_id DESC LIMIT :most;
+-- name: has_campaigns_beyond
+-- Whether a workspace has more campaigns than are looked through.
+SELECT 1 FROM campaigns WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
+ ORDER BY id DESC LIMIT 1 OFFSET :campaigns;
 
 -- name: members_by_recipient
 -- A look-up in each of the newest campaigns, which costs less than an index over all audiences.
