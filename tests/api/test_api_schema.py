@@ -20,6 +20,7 @@ CHECKS = (
     "response_headers_conformance",
 )
 EXAMPLES = 5
+EVERY_PHASE = "examples,coverage,fuzzing"
 SEED = 20261116
 SECONDS = 900
 SHOWN_CHARACTERS = 6_000
@@ -66,7 +67,7 @@ async def completed(server: ApiServer, campaign_id: str, phase: str) -> None:
             await asyncio.sleep(0.02)
 
 
-async def found_by_schemathesis(server: ApiServer, folder: Path, config: str) -> str:
+async def found_by_schemathesis(server: ApiServer, folder: Path, config: str, phases: str) -> str:
     """What it has to say where it found something; nothing where it did not."""
     (folder / "schemathesis.toml").write_text(config)
     here = Path(__file__).parents[2]
@@ -76,7 +77,7 @@ async def found_by_schemathesis(server: ApiServer, folder: Path, config: str) ->
         "--header", f"Authorization: Bearer {ROOT_KEY}",
         "--exclude-operation-id", "watchCampaign", "--exclude-operation-id", "watchCampaigns",
         "--checks", ",".join(CHECKS),
-        "--phases", "examples,coverage,fuzzing",
+        "--phases", phases,
         "--max-examples", str(EXAMPLES), "--seed", str(SEED),
         "--continue-on-failure", "--warnings", "off", "--no-color",
         cwd=folder,
@@ -106,8 +107,16 @@ async def every_operation_was_asked(server: ApiServer) -> None:
     assert named - asked == {("GET", path) for path in streams}
 
 
-@pytest.mark.parametrize("known", [False, True], ids=["strangers", "things_that_exist"])
-async def test_the_openapi_document_is_true(tmp_path: Path, known: bool) -> None:
+@pytest.mark.parametrize(
+    ("known", "phases"),
+    [
+        pytest.param(False, "fuzzing", id="strangers"),
+        pytest.param(True, EVERY_PHASE, id="things_that_exist"),
+        pytest.param(False, EVERY_PHASE, id="strangers-whole", marks=pytest.mark.storm),
+    ],
+)
+async def test_the_openapi_document_is_true(tmp_path: Path, known: bool, phases: str) -> None:
+    """Ids that exist get further than unknown ones, so those go through every phase each time."""
     async with (
         running_server(tmp_path, environment={"OUTRIDER_ROOT_KEY": ROOT_KEY}) as server,
         asyncio.timeout(SECONDS),
@@ -118,7 +127,7 @@ async def test_the_openapi_document_is_true(tmp_path: Path, known: bool) -> None
             lines = [f"{json.dumps(f'path.{name}')} = {json.dumps(value)}"
                      for name, value in things.items()]  # fmt: skip
             config = "\n".join(["[parameters]", *lines])
-        found = await found_by_schemathesis(server, tmp_path, config)
+        found = await found_by_schemathesis(server, tmp_path, config, phases)
         assert not found, found
         # No target here takes mail: events that are to be mailed are not routed, as they should.
         errors = [line for line in server.log_lines if '"level": "error"' in line]
