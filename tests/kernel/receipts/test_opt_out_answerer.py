@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from pydantic import ValidationError
 
+from outrider.documents.policy import parse_policy
 from outrider.domain.opt_out_answers import HELP_ANSWERS, STOP_ANSWERS, default_answer
 from outrider.domain.opt_out_words import HELP_WORDS, STOP_WORDS, OptOutWord
 from outrider.domain.receipts import Receipt, ReceiptEvent
@@ -69,6 +70,20 @@ async def test_a_stop_is_confirmed_once_although_it_forbids_any_message(shared: 
     await shared.replied("STOP")
     await until_answered(shared, 2)
     assert await answers(shared) == [(ANN, CONFIRMED, "ACCEPTED")] * 2
+
+
+async def test_an_answer_waits_for_no_quiet_hours_and_no_cap(shared: Shared) -> None:
+    """The confirmation of a STOP at night would otherwise arrive in the morning."""
+    await shared.sent(ACME, "one")
+    night = {
+        "quietHours": {"from": "00:00", "to": "23:59"},
+        "frequencyCap": {"messages": 1, "perHours": 24, "whenReached": "skip"},
+    }
+    policies = parse_policy(msgspec.json.encode(night))
+    await shared.outrider.policy_keeper.put(shared.scopes[ACME], policies, "test")
+    await shared.replied("STOP")
+    await until_answered(shared, 1)
+    assert await answers(shared) == [(ANN, CONFIRMED, "ACCEPTED")]
 
 
 async def test_help_is_answered_once_a_day_also_to_somebody_who_has_stopped(
