@@ -50,6 +50,7 @@ def test_a_history_from_backfill_to_verify_and_the_guides_queries(
         answers = [history.execute(each).fetchall() for each in queries("duckdb")]
         assert len(answers) == 3
         assert all(answers[:2])
+        assert sum(row[-1] for row in answers[1]) == 2
         history.execute("UPDATE run_events SET payload = '{}' WHERE type = 'RunCompleted'")
     differs = invoke("history", "verify")
     assert differs.exit_code == 1
