@@ -213,7 +213,8 @@ async def test_a_frozen_worker_is_named_and_continues_when_it_wakes(
         deployed(
             tmp_path, f"sqlite:///{tmp_path}/outrider.db",
             [target(TARGET, "sms", sandbox.http_url)], workers_of_server=0, worker_processes=1,
-            settings={TARGET: {"concurrency": 1}},
+            # The call that was out is in doubt once its lease has run out: repeated, it settles.
+            settings={TARGET: {"concurrency": 1, "remembers_references": "for_good"}},
         ) as deployment,
     ):  # fmt: skip
         sandbox.change_faults({"latencyMs": 300})
