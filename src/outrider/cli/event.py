@@ -204,8 +204,9 @@ def explain(
     """Explain why messages were or were not sent for an event."""
 
     async def here(outrider: Outrider) -> Document:
-        explanation = await outrider.event_explainer.explain(DEFAULT_SCOPE, event_id, recipient)
-        return {"eventId": event_id, "sentences": explanation}
+        found = await outrider.event_explainer.explain_whole(DEFAULT_SCOPE, event_id, recipient)
+        blockers = [each.as_document() for each in found.blockers]
+        return {"eventId": event_id, "sentences": found.sentences, "blockers": blockers}
 
     explanation = execute(
         context,
