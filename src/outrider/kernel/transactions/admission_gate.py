@@ -36,14 +36,15 @@ class AdmissionGate:
 
     def decide(self, scope: Scope) -> Transaction[Admission]:
         """Holds the workspace's admission lock until the commit."""
-        return (yield from _decided((yield from self._rule(scope)), scope))
-
-    def _rule(self, scope: Scope) -> Transaction[AdmissionRule]:
-        return self._rule_of((yield from run_requests.workspace(scope)))
+        workspace = yield from run_requests.workspace(scope)
+        return (yield from _decided(self._rule_of(workspace), scope))
 
     def newcomer(self, scope: Scope) -> Transaction[Admission]:
         """The same for a new run: if others already wait for capacity, it queues behind them."""
-        rule = yield from self._rule(scope)
+        return (yield from self._newcomer(scope, (yield from run_requests.workspace(scope))))
+
+    def _newcomer(self, scope: Scope, workspace: Workspace) -> Transaction[Admission]:
+        rule = self._rule_of(workspace)
         verdict = yield from _decided(rule, scope)
         waits_its_turn = rule.has_limit and rule.policy is OverloadPolicy.QUEUE
         if waits_its_turn and (yield from admission.anything_waits(scope)):
@@ -52,7 +53,9 @@ class AdmissionGate:
 
     def admit(self, run_start: RunStart) -> Transaction[RunStart]:
         """The run start as admitted. Raises Overloaded if it was refused."""
-        verdict = yield from self.newcomer(run_start.scope)
+        workspace = yield from run_requests.workspace(run_start.scope)
+        run_start = replace(run_start, workspace=workspace)
+        verdict = yield from self._newcomer(run_start.scope, workspace)
         match verdict:
             case Admitted():
                 return run_start

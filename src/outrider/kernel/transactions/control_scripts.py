@@ -295,11 +295,7 @@ class ControlScripts:
     def _answer(
         self, campaign_id: CampaignId, phase: str, *, changed: bool = True
     ) -> Transaction[ControlAnswer]:
-        after = (yield from phases.lock_phases(campaign_id))[phase]
-        waits_for = None
-        if after.run_id is not None:
-            found = yield from run_records.find_anywhere(after.run_id)
-            waits_for = found.waits_for if found else None
+        after = yield from phases.controlled_phase(campaign_id, phase)
         return ControlAnswer(
             campaign_id,
             phase,
@@ -307,7 +303,7 @@ class ControlScripts:
             after.last_sequence,
             changed,
             after.run_id,
-            waits_for,
+            after.waits_for,
         )
 
 

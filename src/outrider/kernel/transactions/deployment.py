@@ -27,7 +27,7 @@ from outrider.kernel.transactions.audience_counts import CountedAudience
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.phases import transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
-from outrider.kernel.transactions.run_requests import HeldFor, RunRequest
+from outrider.kernel.transactions.run_requests import HeldFor, RunRequest, Workspace
 from outrider.ports.clock import IdSource
 from outrider.ports.phases import PhaseJobPlan
 from outrider.ports.store import Rows, Transaction, ask
@@ -78,6 +78,8 @@ class RunStart:
     request_id: str | None = None
     definition: str | None = None
     """The campaign's definition, if it was already read: it never changes."""
+    workspace: Workspace | None = None
+    """Likewise, the names of its workspace."""
     counted: CountedAudience | None = None
 
 
@@ -218,7 +220,8 @@ def _insert_run(
         version,
         run_start.request_id or run_start.run_id,
     )
-    yield from run_requests.insert(request, run_start.run_id, run_start.held, now)
+    place = run_start.workspace or (yield from run_requests.workspace(run_start.scope))
+    yield from run_requests.insert(request, place, run_start.run_id, run_start.held, now)
     plan = campaigns.read_definition(definition)
     return version, plan.retry_policy.get(run_start.phase, NO_RETRIES)
 

@@ -136,6 +136,21 @@ def lock_phases(campaign_id: CampaignId) -> Transaction[dict[str, LockedPhase]]:
     return {row[0]: LockedPhase(*row) for row in rows}
 
 
+class ControlledPhase(NamedTuple):
+    """`waits_for`: `approval` or `room`, while its run is held."""
+
+    phase: str
+    state: str
+    run_id: RunId | None
+    last_sequence: int
+    waits_for: str | None
+
+
+def controlled_phase(campaign_id: CampaignId, phase: str) -> Transaction[ControlledPhase]:
+    rows = yield from ask("controlled_phase", campaign_id=campaign_id, phase=phase)
+    return ControlledPhase(*rows[0])
+
+
 def running_runs(campaign_id: CampaignId) -> Transaction[dict[RunId, str]]:
     """The phases of the runs that have not been ended or stopped."""
     rows = yield from ask("running_runs", campaign_id=campaign_id)

@@ -45,9 +45,8 @@ def workspace(scope: Scope) -> Transaction[Workspace]:
 
 
 def insert(
-    request: RunRequest, run_id: RunId, held: HeldFor | None, now: datetime
+    request: RunRequest, place: Workspace, run_id: RunId, held: HeldFor | None, now: datetime
 ) -> Transaction[None]:
-    place = yield from workspace(request.scope)
     plan = plan_id(request.campaign_id, request.phase)
     key = request_key(
         request.scope.tenant_id, *place, plan, request.plan_version, request.request_id

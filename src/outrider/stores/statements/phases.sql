@@ -4,6 +4,13 @@
 SELECT phase, state, run_id::text, last_sequence FROM campaign_phases
  WHERE campaign_id = :campaign_id ORDER BY ordinal FOR NO KEY UPDATE;
 
+-- name: controlled_phase
+-- A phase as a control leaves it, and what its run waits for.
+SELECT p.phase, p.state, p.run_id::text, p.last_sequence,
+       (SELECT q.reason FROM run_requests q
+         WHERE q.run_id = p.run_id AND q.status = 'waiting')
+  FROM campaign_phases p WHERE p.campaign_id = :campaign_id AND p.phase = :phase;
+
 -- name: campaign_events_after
 SELECT sequence, type, phase, payload, created_at FROM campaign_events
  WHERE campaign_id = :campaign_id AND sequence > :after
