@@ -221,6 +221,13 @@ def test_a_call_whose_script_has_no_version_is_identified_by_its_asset() -> None
         ({"batchSize": 10_001}, "batchSize"),
         ({"batchSize": 1.0}, "batchSize"),
         ({"scheduledFor": "tomorrow"}, "scheduledFor"),
+        ({"scheduledFor": {}}, "scheduledFor.local"),
+        ({"scheduledFor": {"local": "2026-12-01T09:00:00Z"}}, "scheduledFor.local"),
+        ({"scheduledFor": {"local": "2026-02-30T09:00"}}, "scheduledFor.local"),
+        (
+            {"scheduledFor": {"local": "2026-12-01T09:00", "fallbackZone": "No/Where"}},
+            "scheduledFor.fallbackZone",
+        ),
         ({"scheduledFor": 1796115600}, "scheduledFor"),
         ({"scheduledFor": "2026-02-30T00:00:00Z"}, "scheduledFor"),
         ({"scheduledFor": "0001-01-01T00:00:00+10:00"}, "scheduledFor"),

@@ -21,11 +21,13 @@ from pydantic import (
 
 from outrider.documents import Document, Problems, key_field, load_json, one_line, twice
 from outrider.documents.audience import AudienceReader, read_audience, source_problem
-from outrider.documents.instants import instant
+from outrider.documents.instants import instant, known_zone, local_time
 from outrider.documents.templates import Body, Subject, TemplateCheck, TemplateContext
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message, PauseOn, StepRetries
+from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.purposes import Purpose, checked_topic
 from outrider.domain.recipients import Recipient
+from outrider.domain.screen_policies import TIME_ZONE_DEFAULT
 from outrider.domain.states import Channel
 from outrider.limits.campaigns import (
     BATCH_SIZE_DEFAULT,
@@ -72,7 +74,7 @@ def parse_campaign(
     given = load_json(raw, problems)
     document = None
     try:
-        document = _Campaign.model_validate(
+        document = _model(given).model_validate(
             given, context=_Context(check_template, source_root, known_phases)
         )
     except ValidationError as error:
@@ -212,6 +214,13 @@ class _PauseOn(Document):
     complaint_rate: Rate | None = None
 
 
+class _LocalTime(Document):
+    """Each recipient's own clock."""
+
+    local: Annotated[str, AfterValidator(local_time)]
+    fallback_zone: Annotated[str, AfterValidator(known_zone)] = TIME_ZONE_DEFAULT
+
+
 class _Campaign(Document):
     name: Name
     phases: list[Annotated[str, AfterValidator(_phase)]] = Field(default=[LAUNCH])
@@ -251,12 +260,13 @@ class _Campaign(Document):
 
     def definition(self) -> CampaignDefinition:
         purpose = Purpose(self.topic, self.transactional)
+        local = self._local_launch()
         return CampaignDefinition(
             self.name,
             tuple(self.phases),
             tuple(message.message(purpose) for message in self.messages),
             self.batch_size,
-            self.scheduled_for,
+            self.scheduled_for if local is None else local.begins_at,
             self.require_approval,
             purpose,
             {
@@ -264,7 +274,26 @@ class _Campaign(Document):
                 for phase, each in self.retry_policy.items()
             },
             None if self.pause_on is None else PauseOn(**self.pause_on.model_dump()),
+            local,
         )
+
+    def _local_launch(self) -> LocalLaunch | None:
+        return None
+
+
+class _LocalCampaign(_Campaign):
+    """Launched at local time; a class of its own, so that each problem is shown in its place."""
+
+    scheduled_for: _LocalTime  # type: ignore[assignment]
+
+    def _local_launch(self) -> LocalLaunch:
+        given = self.scheduled_for
+        return LocalLaunch(datetime.fromisoformat(given.local), given.fallback_zone)
+
+
+def _model(given: object) -> type[_Campaign]:
+    is_local = isinstance(given, dict) and isinstance(given.get("scheduledFor"), dict)
+    return _LocalCampaign if is_local else _Campaign
 
 
 def _message_ids(given: object, problems: Problems) -> frozenset[str]:

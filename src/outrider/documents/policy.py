@@ -10,6 +10,7 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, Field, ValidationError, ValidationInfo, field_validator
 
 from outrider.documents import Document, Problems, load_json
+from outrider.documents.instants import known_zone
 from outrider.documents.presets import presets
 from outrider.domain.addressees import TIME_ZONE_MAX_CHARACTERS
 from outrider.domain.purposes import checked_topic
@@ -26,7 +27,6 @@ from outrider.domain.screen_policies import (
     WhenReached,
     minute_of_day,
 )
-from outrider.domain.sending_hours import zone_named
 from outrider.domain.states import Channel
 from outrider.domain.workflow_retry import WorkflowRetry
 from outrider.limits.workflows import (
@@ -76,12 +76,6 @@ def _never_open(policies: ScreenPolicies) -> list[Channel]:
         ):
             closed.append(channel)
     return closed
-
-
-def _known_zone(name: str) -> str:
-    if zone_named(name) is None:
-        raise ValueError("is not a time zone; use one such as Europe/Amsterdam")
-    return name
 
 
 def _clock_time(text: str) -> str:
@@ -197,7 +191,7 @@ class _Retry(Document):
 
 class _Policy(Document):
     time_zone: Annotated[
-        str, Field(min_length=1, max_length=TIME_ZONE_MAX_CHARACTERS), AfterValidator(_known_zone)
+        str, Field(min_length=1, max_length=TIME_ZONE_MAX_CHARACTERS), AfterValidator(known_zone)
     ] = TIME_ZONE_DEFAULT
     quiet_hours: _QuietHours | None = None
     sending_window: _SendingWindow | None = None

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from outrider.domain.ids import AssetId, CampaignId
+from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.markup import is_html
 from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.states import Channel
@@ -80,6 +81,8 @@ class CampaignDefinition:
     retry_policy: Mapping[str, StepRetries] = field(default_factory=dict)
     """By phase."""
     pause_on: PauseOn | None = None
+    local_launch: LocalLaunch | None = None
+    """Then `scheduled_for` is when that time comes somewhere for the first time."""
 
 
 @dataclass(frozen=True, slots=True)

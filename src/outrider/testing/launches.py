@@ -8,6 +8,7 @@ import msgspec
 from outrider.bootstrap import Outrider
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
+from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.recipients import Recipient, recipient
@@ -93,9 +94,17 @@ async def launch(
     recipients: Iterable[Recipient],
     *,
     batch_size: int = 100,
+    local_launch: LocalLaunch | None = None,
 ) -> RunId:
     """Create a campaign of these messages and deploy its launch."""
-    definition = CampaignDefinition("test", (LAUNCH,), tuple(messages), batch_size)
+    definition = CampaignDefinition(
+        "test",
+        (LAUNCH,),
+        tuple(messages),
+        batch_size,
+        None if local_launch is None else local_launch.begins_at,
+        local_launch=local_launch,
+    )
     campaign_id, _ = await outrider.deployer.create(DEFAULT_SCOPE, definition, recipients, ACTOR)
     started = await outrider.phase_controller.control(
         DEFAULT_SCOPE, campaign_id, LAUNCH, Control(Action.START, ACTOR)

@@ -13,6 +13,7 @@ from outrider.bootstrap import Outrider
 from outrider.documents.policy import parse_policy
 from outrider.domain.campaigns import Message
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
+from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.purposes import Purpose
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import Channel
@@ -217,3 +218,39 @@ async def test_an_intent_waits_for_the_morning_and_its_deadline_with_it(scene: S
         await scene.until(is_accepted)
     _, attempts = await submissions.intent(DEFAULT_SCOPE, "night")
     assert len(attempts) == 1
+
+
+async def test_a_launch_at_local_time_reaches_everybody_at_their_own_nine_o_clock(
+    scene: Scene,
+) -> None:
+    """It is noon in Tokyo, three in London and ten in the evening in New York. One run, one
+    certificate."""
+    local = LocalLaunch(datetime(2026, 1, 5, 9), "America/New_York")
+    audience = [
+        *londoners(3),
+        recipient("tokyo", phone="+819012345678", attributes='{"firstName": "T"}'),
+        recipient("new-york", phone="+12125550123", attributes='{"firstName": "N"}'),
+        recipient("nowhere", phone="+881612345678", attributes='{"firstName": "N"}'),
+    ]
+    run_id = await launch(scene.outrider, [SMS], audience, local_launch=local)
+    sent_at: dict[str, datetime] = {}
+    async with working(scene.outrider):
+        for hours, reached in (
+            (0, {"tokyo"}),
+            (6, {"lead-0", "lead-1", "lead-2"}),
+            (5, {"new-york", "nowhere"}),
+        ):
+            await scene.clock.step(hours * HOUR)
+
+            async def are_sent(expected: int = len(sent_at) + len(reached)) -> bool:
+                return await scene.sent(run_id) == expected
+
+            await scene.until(are_sent)
+            for who in await items_of(scene.outrider, run_id):
+                sent_at.setdefault(who, scene.clock.now())
+            assert reached <= sent_at.keys()
+    hold = (await scene.holds(run_id))["local_time"]
+    assert (hold.waiting, hold.items) == (0, 5)
+    certificate = await scene.outrider.certifier.certify(DEFAULT_SCOPE, run_id)
+    assert certificate.holds, certificate
+    assert certificate.as_document()["held"] == [{"waitsFor": "local_time", "items": 5}]

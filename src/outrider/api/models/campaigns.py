@@ -137,6 +137,11 @@ class StepRetriesAnswer(Answer):
     delay_seconds: int
 
 
+class LocalLaunchAnswer(Answer):
+    local: str
+    fallback_zone: str
+
+
 class CampaignAnswer(Answer):
     """The definition as it was written, without the audience, which may be large."""
 
@@ -155,6 +160,11 @@ class CampaignAnswer(Answer):
     )
     retry_policy: dict[str, StepRetriesAnswer] = Field(
         default={}, description="By phase: how often a job is retried after it has died."
+    )
+    local_launch: LocalLaunchAnswer | None = Field(
+        default=None,
+        description="For a launch at each recipient's local time; `scheduledFor` is then when it"
+        " begins anywhere.",
     )
     recipients: int
     last_sequence: int
@@ -280,7 +290,27 @@ def campaign_document() -> dict[str, Any]:
                 "properties": {"recipients": {"type": "array", "items": recipient}},
             },
             "messages": {"type": "array", "minItems": 1, "items": message},
-            "scheduledFor": {"type": ["string", "null"], "format": "date-time"},
+            "scheduledFor": {
+                "anyOf": [
+                    {"type": ["string", "null"], "format": "date-time"},
+                    {
+                        "type": "object",
+                        "description": "Each recipient's own clock.",
+                        "required": ["local"],
+                        "additionalProperties": False,
+                        "properties": {
+                            "local": {
+                                "type": "string",
+                                "pattern": r"^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?$",
+                            },
+                            "fallbackZone": {"type": "string"},
+                        },
+                        "examples": [
+                            {"local": "2026-12-01T09:00", "fallbackZone": "Europe/London"}
+                        ],
+                    },
+                ]
+            },
             "batchSize": {"type": "integer", "minimum": 1},
             "requireApproval": {"type": "boolean"},
             "topic": {"type": ["string", "null"], "pattern": TOPIC_PATTERN},

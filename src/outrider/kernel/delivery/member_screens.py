@@ -15,6 +15,7 @@ import structlog
 
 from outrider.domain.frequency import reached
 from outrider.domain.ids import OutboxId, RecipientId
+from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.screen_policies import FrequencyCap, WaitsFor, WhenReached
 from outrider.domain.sending_hours import PhoneZones, Wait
 from outrider.domain.states import Channel, ItemStatus
@@ -22,6 +23,7 @@ from outrider.kernel.delivery.hours_judge import HoursJudge, Zones
 from outrider.kernel.delivery.policy_keeper import PolicyKeeper
 from outrider.kernel.delivery.unknown_zones import UnknownZones
 from outrider.kernel.foundation import Foundation
+from outrider.kernel.transactions import campaigns
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.ledger import JobContext, Member
 from outrider.kernel.transactions.reserving import Draft
@@ -55,6 +57,7 @@ class MemberScreen:
     clock: Clock
     cap: FrequencyCap | None
     is_exempt: bool = False
+    local_launch: LocalLaunch | None = None
     _zones: dict[RecipientId, Zones] = field(default_factory=dict)
     _held: dict[RecipientId, Wait] = field(default_factory=dict)
     _exempted: dict[RecipientId, WaitsFor] = field(default_factory=dict)
@@ -63,7 +66,8 @@ class MemberScreen:
         now = self.clock.now()
         for member in members:
             if member.recipient_id not in self._zones:
-                zones = self.judge.zones(_own_zone(member.attributes), member.address)
+                default = self.local_launch.fallback_zone if self.local_launch else None
+                zones = self.judge.zones(_own_zone(member.attributes), member.address, default)
                 self._zones[member.recipient_id] = zones
         return [member for member in members if self._passes(member.recipient_id, now)]
 
@@ -77,6 +81,11 @@ class MemberScreen:
         ]
 
     def _passes(self, recipient_id: RecipientId, now: datetime) -> bool:
+        if self.local_launch is not None:
+            begins = self.local_launch.instant(self._zones[recipient_id])
+            if now < begins:
+                self._held[recipient_id] = Wait(begins, WaitsFor.LOCAL_TIME)
+                return False
         found = self.judge.wait(self.channel, self._zones[recipient_id], now)
         if found is None:
             self._held.pop(recipient_id, None)
@@ -141,12 +150,17 @@ class MemberScreens:
         """None: no policy applies to the message."""
         message = context.asset.message
         policies = await self._policy_keeper.lately(context.job.scope)
-        cap = policies.cap(message.channel)
-        if cap is None and not policies.hours(message.channel):
+        cap, local = policies.cap(message.channel), context.job.local_launch
+        if cap is None and local is None and not policies.hours(message.channel):
             return None
         judge = HoursJudge(policies, self._phone_zones, self._unknown_zones.note)
         return MemberScreen(
-            judge, message.channel, self._clock, cap, policies.exempts(message.purpose)
+            judge,
+            message.channel,
+            self._clock,
+            cap,
+            policies.exempts(message.purpose),
+            None if local is None else campaigns.read_local_launch(local),
         )
 
     async def record_exemptions(self, context: JobContext, screen: MemberScreen) -> None:

@@ -9,6 +9,7 @@ import msgspec
 from outrider.domain.campaigns import Asset, CampaignDefinition, Message, PauseOn, StepRetries
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import AssetId, CampaignId, RunId, Scope, is_uuid
+from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.phases import control_phase
 from outrider.domain.purposes import Purpose
 from outrider.domain.states import Channel, PhaseState
@@ -134,6 +135,8 @@ def definition_document(definition: CampaignDefinition) -> str:
             "bounceRate": definition.pause_on.bounce_rate,
             "complaintRate": definition.pause_on.complaint_rate,
         }
+    if definition.local_launch is not None:
+        document["localLaunch"] = definition.local_launch.as_document()
     return msgspec.json.encode(document).decode()
 
 
@@ -170,6 +173,14 @@ class _StoredPauseOn(msgspec.Struct, rename="camel"):
     complaint_rate: float | None = None
 
 
+class _StoredLocalLaunch(msgspec.Struct, rename="camel"):
+    local: str
+    fallback_zone: str
+
+    def launch(self) -> LocalLaunch:
+        return LocalLaunch(datetime.fromisoformat(self.local), self.fallback_zone)
+
+
 class _StoredDefinition(msgspec.Struct, rename="camel"):
     name: str
     phases: list[str]
@@ -181,6 +192,11 @@ class _StoredDefinition(msgspec.Struct, rename="camel"):
     transactional: bool = False
     retry_policy: dict[str, _StoredRetries] = {}
     pause_on: _StoredPauseOn | None = None
+    local_launch: _StoredLocalLaunch | None = None
+
+
+def read_local_launch(document: str) -> LocalLaunch:
+    return msgspec.json.decode(document, type=_StoredLocalLaunch).launch()
 
 
 def read_definition(document: str) -> CampaignDefinition:
@@ -213,6 +229,7 @@ def read_definition(document: str) -> CampaignDefinition:
         None
         if stored.pause_on is None
         else PauseOn(stored.pause_on.bounce_rate, stored.pause_on.complaint_rate),
+        None if stored.local_launch is None else stored.local_launch.launch(),
     )
 
 

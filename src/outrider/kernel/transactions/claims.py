@@ -51,6 +51,8 @@ class ClaimedJob(NamedTuple):
     queue_group: str
     losses: int = 0
     """How often in a row it was lost without any of its items having ended."""
+    local_launch: str | None = None
+    """The time at which each recipient is sent to, by their own clock."""
 
     @property
     def scope(self) -> Scope:

@@ -10,7 +10,14 @@ from datetime import datetime, timedelta
 
 import msgspec
 
-from outrider.domain.campaigns import JOB_TYPES, NO_RETRIES, Asset, StepRetries, run_channel
+from outrider.domain.campaigns import (
+    JOB_TYPES,
+    NO_RETRIES,
+    Asset,
+    CampaignDefinition,
+    StepRetries,
+    run_channel,
+)
 from outrider.domain.errors import PreconditionFailed
 from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.run_events import RunEventType
@@ -193,12 +200,17 @@ def _definition_of(run_start: RunStart) -> Transaction[str]:
     return (yield from campaigns.campaign(run_start.scope, run_start.campaign_id)).definition
 
 
+def _local_launch(plan: CampaignDefinition) -> str | None:
+    launch = plan.local_launch
+    return None if launch is None else msgspec.json.encode(launch.as_document()).decode()
+
+
 def _insert_run(
     run_start: RunStart, channel: str, intended: int, scheduled_for: datetime, now: datetime
 ) -> Transaction[tuple[str, StepRetries]]:
     """Returns the version of the run's plan, and how that plan retries its steps."""
     definition = yield from _definition_of(run_start)
-    version = plan_version(definition)
+    version, plan = plan_version(definition), campaigns.read_definition(definition)
     yield from ask(
         "insert_run",
         **run_start.scope._asdict(),
@@ -211,6 +223,7 @@ def _insert_run(
         retry_of=run_start.retry_of,
         plan_version=version,
         approved_at=None if run_start.held else now,
+        local_launch=_local_launch(plan),
         now=now,
     )
     request = RunRequest(
@@ -222,7 +235,6 @@ def _insert_run(
     )
     place = run_start.workspace or (yield from run_requests.workspace(run_start.scope))
     yield from run_requests.insert(request, place, run_start.run_id, run_start.held, now)
-    plan = campaigns.read_definition(definition)
     return version, plan.retry_policy.get(run_start.phase, NO_RETRIES)
 
 

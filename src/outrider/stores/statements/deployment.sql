@@ -74,9 +74,10 @@ SELECT id, sha256 FROM contract_snapshots WHERE sha256 IN window(sha256 text);
 
 -- name: insert_run
 INSERT INTO campaign_runs (id, tenant_id, workspace_id, campaign_id, phase, channel, intended,
-                           scheduled_for, retry_of, plan_version, approved_at, created_at)
+                           scheduled_for, retry_of, plan_version, approved_at, local_launch,
+                           created_at)
 VALUES (:id, :tenant_id, :workspace_id, :campaign_id, :phase, :channel, :intended,
-        :scheduled_for, :retry_of, :plan_version, :approved_at, :now);
+        :scheduled_for, :retry_of, :plan_version, :approved_at, :local_launch, :now);
 
 -- name: insert_jobs
 INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, submission_target, asset_id,
