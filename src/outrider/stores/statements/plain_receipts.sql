@@ -22,7 +22,8 @@ WITH met AS MATERIALIZED (
       SELECT o.id, o.status, o.run_id, o.doubted_at, o.callback_id FROM channel_outbox o
         LEFT JOIN contract_snapshots c ON c.id = o.attempt_contract_id
        WHERE o.tenant_id = r.tenant_id AND o.workspace_id = r.workspace_id
-         AND o.idempotency_key = CASE WHEN r.reference ~ '^[0-9A-Fa-f]{64}$'
+         AND o.idempotency_key = CASE WHEN length(r.reference) = 64
+                                       AND r.reference !~ '[^0-9A-Fa-f]'
                                       THEN decode(r.reference, 'hex') END
          AND coalesce(c.submission_target, o.submission_target) = r.submission_target
        LIMIT 1) o ON true
