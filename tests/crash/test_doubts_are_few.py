@@ -8,7 +8,9 @@ import asyncio
 import random
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,8 +21,9 @@ from tests.support.witness_log import Request
 
 TARGET = "mail.offers"
 REPLY_SECONDS, SPREAD_SECONDS = 0.3, 0.5
-UNRECORDED_SECONDS = 0.25
-"""A reply that left so shortly before the kill may have found nobody to write it down."""
+UNRECORDED_SECONDS, UNRECORDED_SECONDS_MOST = 0.25, 1.0
+"""A reply that left so shortly before the kill may have found nobody to write it down. On a busy
+machine writing takes longer: as long as it was seen to take, up to a limit."""
 SEED = 20_261_117
 
 
@@ -80,7 +83,8 @@ async def test_doubts_never_outnumber_the_calls_that_were_cut(
 
     doubts = await deployment.doubts()
     requests = mail.requests()
-    cut = [request for request in requests if may_be_unrecorded(request, killed_at)]
+    within = recorded_within(requests, await deployment.items(campaign.run_id))
+    cut = [request for request in requests if may_be_unrecorded(request, killed_at, within)]
     called = {request.to for request in requests}
     # Of a call that got no further than MAIL, nobody knows whose it was.
     nameless = len([request for request in requests if not request.to])
@@ -98,11 +102,23 @@ async def test_doubts_never_outnumber_the_calls_that_were_cut(
     assert accounting["sent"] + accounting["inDoubt"] == scale.recipients, run
 
 
-def may_be_unrecorded(request: Request, killed_at: list[float]) -> bool:
+def recorded_within(requests: list[Request], items: list[dict[str, Any]]) -> float:
+    """How long after a reply its record was written, at most, in this run."""
+    ended = {request.to: request.ended_at for request in requests if request.was_accepted}
+    took = [
+        datetime.fromisoformat(item["updatedAt"]).timestamp() - at
+        for item in items
+        if item["status"] == "sent" and (at := ended.get(item["address"])) is not None
+    ]
+    return min(max(took, default=0.0), UNRECORDED_SECONDS_MOST)
+
+
+def may_be_unrecorded(request: Request, killed_at: list[float], within: float) -> bool:
     """It began and nobody saw its end, or its end came together with a kill."""
     if request.ended_at is None:
         return True
-    return any(0 <= at - request.ended_at <= UNRECORDED_SECONDS for at in killed_at)
+    longest = max(within, UNRECORDED_SECONDS)
+    return any(0 <= at - request.ended_at <= longest for at in killed_at)
 
 
 async def test_without_a_kill_nothing_is_in_doubt(
