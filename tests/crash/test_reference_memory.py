@@ -235,7 +235,7 @@ async def test_where_a_declaration_is_true_kills_cause_no_second_delivery(
         assert not certificate.repeats.undeclared
         words = set(certificate.repeats.remembered)
         known = {(TARGET, case.declared)} if case.is_remembered else set()
-        # On a busy machine three seconds may be over before anybody can ask: then all were in doubt.
+        # On a busy machine three seconds may be over before anybody asks: then all were in doubt.
         over_at_once = case.declared == "3s" and bool(doubts) and not words
         assert over_at_once or words == known
 
