@@ -318,3 +318,15 @@ async def test_what_only_works_here_is_refused_with_a_server(
     refused = await asked("http://127.0.0.1:1", *command.split())
     assert refused.exit_code == 1
     assert "cannot be used with a server" in refused.stderr
+
+
+async def test_a_policy_with_presets_is_set_and_shown_through_a_server(
+    invoke: Invoke, tmp_path: Path
+) -> None:
+    file = tmp_path / "policy.json"
+    file.write_text(json.dumps({"presets": ["us-tcpa", "fr"], "exempt": ["order_receipt"]}))
+    put = await invoke("workflow", "policy", "set", str(file))
+    assert put.exit_code == 0, put.stderr
+    shown = answer(await invoke("workflow", "policy", "show", "--json"))
+    assert (shown["presets"], shown["exempt"]) == (["us-tcpa", "fr"], ["order_receipt"])
+    assert "preset us-tcpa" in text(await invoke("workflow", "policy", "show"))

@@ -110,6 +110,10 @@ def print_certificate(proof: Document) -> None:
             terms=delivery_terms(receipts["delivery"]),
         )
         out.print(reported, style="dim")
+    for held in proof.get("held", []):
+        waited_for = held["waitsFor"].replace("_", " ")
+        line = texts.Run.HELD.format(items=held["items"], waited_for=waited_for)
+        out.print(line, style="dim")
     out.print(texts.Run.LEDGER_DIGEST.format(ledger_digest=proof["ledgerDigest"]), style="dim")
     if not proof["holds"]:
         out.print(texts.Run.NEXT_RUN_EXPLAIN.format(run_id=proof["runId"]), style="dim")

@@ -166,8 +166,8 @@ class ScreenPolicies:
         return purpose.transactional and purpose.topic in self.exempt
 
     def as_document(self) -> dict[str, Any]:
-        """As people write it, with the windows of its presets; channels and retries are named only
-        where they differ from the default."""
+        """As people write it; channels and retries are named only where they differ from the
+        default."""
         document: dict[str, Any] = {"timeZone": self.time_zone}
         if (quiet := self.quiet_hours) is not None:
             document["quietHours"] = {**_span(quiet), **_channels(quiet.channels)}
@@ -183,13 +183,18 @@ class ScreenPolicies:
         if self.retry != USUAL_RETRY:
             document["retry"] = self.retry.as_document()
         if self.presets:
-            document["presets"] = [
-                {"name": each.name, "sendingWindow": [_window(window) for window in each.windows]}
-                for each in self.presets
-            ]
+            document["presets"] = [each.name for each in self.presets]
         if self.exempt:
             document["exempt"] = sorted(self.exempt)
         return document
+
+    def as_stored(self) -> dict[str, Any]:
+        """With the windows of its presets."""
+        presets = [
+            {"name": each.name, "sendingWindow": [_window(window) for window in each.windows]}
+            for each in self.presets
+        ]
+        return self.as_document() | ({"presets": presets} if presets else {})
 
 
 def clock_time(minute: int) -> str:
@@ -212,7 +217,7 @@ def _channels(channels: Channels) -> dict[str, list[str]]:
 
 
 def policies_from(document: Mapping[str, Any]) -> ScreenPolicies:
-    """Reads what `as_document` wrote; user input is parsed strictly elsewhere."""
+    """Reads what `as_stored` wrote; user input is parsed strictly elsewhere."""
     quiet = document.get("quietHours")
     cap, retry = document.get("frequencyCap"), document.get("retry")
     return ScreenPolicies(

@@ -82,8 +82,7 @@ class PolicyPut(PolicyAnswer, Success):
 def _answered(policies: ScreenPolicies) -> dict[str, Any]:
     retry = policies.retry
     document = {**retry.as_document(), "summary": retry.in_words()}
-    names = [preset.name for preset in policies.presets]
-    return {**policies.as_document(), "retry": document, "presets": names}
+    return {**policies.as_document(), "retry": document}
 
 
 EXAMPLE: dict[str, Any] = {

@@ -58,6 +58,7 @@ class Run:
     DOES_NOT_HOLD = "[bold red]does not hold[/bold red]"
     CERTIFICATE = "[bold]Launch certificate[/bold] for run {run_id}: {verdict}"
     RECEIPTS = "  as reported by receipts, for {reported:,} of {sent:,} sent: {terms}"
+    HELD = "  held back for a while by the policy: {items:,} recipients ({waited_for})"
     LEDGER_DIGEST = "  ledger digest {ledger_digest}"
     NEXT_RUN_EXPLAIN = "next: outrider run explain {run_id}"
     NO_ROW = "run {run_id} has no ledger row for recipient {recipient_id}"

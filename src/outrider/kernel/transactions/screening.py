@@ -46,7 +46,7 @@ def policies_of(scope: Scope) -> Transaction[ScreenPolicies]:
 
 
 def set_policies(scope: Scope, policies: ScreenPolicies, now: datetime) -> Transaction[None]:
-    document = msgspec.json.encode(policies.as_document()).decode()
+    document = msgspec.json.encode(policies.as_stored()).decode()
     yield from ask("set_workflow_policy", **scope._asdict(), document=document, now=now)
 
 
