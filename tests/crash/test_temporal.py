@@ -1,7 +1,7 @@
 """On Temporal: workers die, the server dies, its database is lost, its workflows are ended by hand.
 
-Temporal holds who is at what, and the database what is true. So whatever becomes of the first, the
-run ends as it would have, and nothing of it happens twice.
+Temporal knows which worker has what; the database is the truth. So whatever happens to Temporal,
+the run ends in the same way, and nothing happens twice.
 """
 
 from collections.abc import AsyncIterator, Iterator
@@ -13,25 +13,26 @@ from temporalio.client import Client
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.engines.temporal.engine import workflow_id
 from outrider.ports.engine import Work, WorkKind
-from outrider.testing.launches import observe
 from tests.crash.conftest import open_scene
+from tests.crash.engine_scene import (
+    BATCH,
+    SLOW_MS,
+    SQLITE,
+    WHOLE_WINDOW_SECONDS,
+    a_killed_worker_is_followed_by_another,
+    finishes,
+    has_ended,
+    in_mid_campaign,
+)
 from tests.crash.scene import MAIL_WINDOW_ITEMS, Provider, Scene
-from tests.crash.workers import WorkerProcess
 from tests.support.temporal_server import TemporalServer, running_temporal
-
-BATCH = MAIL_WINDOW_ITEMS + 4
-SLOW_MS = 30
-WHOLE_WINDOW_SECONDS = 5.0
-"""A close group waits for its whole window, so that a boundary leaves the same behind each time."""
-
-SQLITE = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 
 
 @pytest.fixture
 async def scene(
     database: str, tmp_path: Path, temporal_server: TemporalServer
 ) -> AsyncIterator[Scene]:
-    """On the session's server, which nobody may kill."""
+    """On the session's server, which tests must not kill."""
     async with open_scene(database, tmp_path, temporal_address=temporal_server.address) as opened:
         yield opened
 
@@ -46,7 +47,7 @@ def mortal_server() -> Iterator[TemporalServer]:
 async def doomed_scene(
     database: str, tmp_path: Path, mortal_server: TemporalServer
 ) -> AsyncIterator[Scene]:
-    """On a server that may be killed, and is started again by the test."""
+    """On a server that tests may kill and restart."""
     await mortal_server.until_ready()
     async with open_scene(database, tmp_path, temporal_address=mortal_server.address) as opened:
         yield opened
@@ -68,13 +69,7 @@ async def doomed_scene(
 async def test_a_worker_killed_on_a_boundary_is_followed_by_another_that_repeats_nothing(
     scene: Scene, provider: Provider, boundary: str, open_calls: int
 ) -> None:
-    await scene.launch(provider, 3 * BATCH, batch_size=BATCH)
-    doomed = scene.start_worker(kill_at=boundary, close_group_seconds=WHOLE_WINDOW_SECONDS)
-    await doomed.died_of_its_boundary()
-    second = scene.start_worker()
-    assert len(await scene.comes_to_rest()) <= open_calls
-    await scene.ends_well()
-    await second.stop()
+    await a_killed_worker_is_followed_by_another(scene, provider, boundary, open_calls)
 
 
 @SQLITE
@@ -115,37 +110,37 @@ async def test_a_worker_back_from_the_dead_closes_its_own_attempts_and_nothing_e
 async def test_a_worker_outlives_the_server_and_continues_when_it_is_back(
     doomed_scene: Scene, mortal_server: TemporalServer, provider: Provider
 ) -> None:
-    worker = await _in_mid_campaign(doomed_scene, provider)
+    worker = await in_mid_campaign(doomed_scene, provider)
     mortal_server.kill()
-    assert not await _rests(doomed_scene)
+    assert not await has_ended(doomed_scene)
     mortal_server.start()
-    await _finishes(doomed_scene, worker)
+    await finishes(doomed_scene, worker)
 
 
 @SQLITE
 async def test_worker_and_server_killed_together_are_followed_by_others(
     doomed_scene: Scene, mortal_server: TemporalServer
 ) -> None:
-    worker = await _in_mid_campaign(doomed_scene, Provider.MAIL)
+    worker = await in_mid_campaign(doomed_scene, Provider.MAIL)
     mortal_server.kill()
     worker.kill()
-    assert not await _rests(doomed_scene)
+    assert not await has_ended(doomed_scene)
     mortal_server.start()
     await mortal_server.until_ready()
     second = doomed_scene.start_worker()
-    await _finishes(doomed_scene, second, doubts_at_most=MAIL_WINDOW_ITEMS)
+    await finishes(doomed_scene, second, doubts_at_most=MAIL_WINDOW_ITEMS)
 
 
 @SQLITE
 async def test_a_run_ends_although_temporal_lost_its_whole_database(
     doomed_scene: Scene, mortal_server: TemporalServer
 ) -> None:
-    worker = await _in_mid_campaign(doomed_scene, Provider.MAIL)
+    worker = await in_mid_campaign(doomed_scene, Provider.MAIL)
     mortal_server.kill()
-    assert not await _rests(doomed_scene)
+    assert not await has_ended(doomed_scene)
     mortal_server.forget()
     mortal_server.start()
-    await _finishes(doomed_scene, worker)
+    await finishes(doomed_scene, worker)
 
 
 @SQLITE
@@ -153,34 +148,13 @@ async def test_a_run_ends_although_temporal_lost_its_whole_database(
 async def test_a_workflow_ended_by_hand_is_restarted(
     scene: Scene, temporal_server: TemporalServer, how: str
 ) -> None:
-    worker = await _in_mid_campaign(scene, Provider.MAIL)
+    worker = await in_mid_campaign(scene, Provider.MAIL)
     client = await Client.connect(temporal_server.address)
     handle = client.get_workflow_handle(
         workflow_id(Work(WorkKind.RUN, DEFAULT_SCOPE.tenant_id, scene.run_id))
     )
     first = (await handle.describe()).run_id
     await (handle.terminate() if how == "terminated" else handle.cancel())
-    assert not await _rests(scene)
-    await _finishes(scene, worker)
+    assert not await has_ended(scene)
+    await finishes(scene, worker)
     assert (await handle.describe()).run_id != first
-
-
-async def _in_mid_campaign(scene: Scene, provider: Provider) -> WorkerProcess:
-    scene.sandbox.change_faults({"latencyMs": SLOW_MS})
-    await scene.launch(provider, 8 * BATCH, batch_size=BATCH)
-    worker = scene.start_worker()
-    assert await scene.provider_was_called(BATCH + 7)
-    return worker
-
-
-async def _finishes(scene: Scene, worker: WorkerProcess, doubts_at_most: int = 0) -> None:
-    """A worker that was never killed knows how each of its calls ended."""
-    assert len(await scene.comes_to_rest()) <= doubts_at_most
-    await scene.ends_well()
-    await worker.stop()
-
-
-async def _rests(scene: Scene) -> bool:
-    """Whether it came too late for what it is about."""
-    _, accounting = await observe(scene.outrider, scene.run_id)
-    return accounting.waiting == 0

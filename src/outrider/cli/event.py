@@ -1,6 +1,5 @@
 """`outrider event`: record domain events, and see which messages followed."""
 
-import os
 from typing import Annotated, Any
 
 import msgspec
@@ -12,19 +11,17 @@ from outrider.cli import texts
 from outrider.cli.console import After, Json, Most, err, out, print_json, print_rows, shown
 from outrider.cli.documents import Document
 from outrider.cli.event_lines import (
-    STDIN,
     Refused,
     Take,
     Tally,
     emit_lines,
     event_body,
-    opened,
     take_here,
     take_there,
 )
+from outrider.cli.line_files import opened_with_progress
 from outrider.cli.remote import Remote
 from outrider.cli.session import execute
-from outrider.cli.watching import progress_bar
 from outrider.documents.emission import read_emission
 from outrider.domain.emissions import Emission
 from outrider.domain.errors import Conflict, InvalidInput
@@ -248,14 +245,7 @@ def _emit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
             err.print(texts.Event.REFUSED_LINE.format(refused=shown(str(refused))))
 
     async def emitted(take: Take) -> Tally:
-        with opened(name) as file, progress_bar() as progress:
-            size = None if name == STDIN else os.fstat(file.fileno()).st_size
-            task = progress.add_task("events", total=size, note="")
-
-            def on_read() -> None:
-                if size is not None:
-                    progress.update(task, completed=file.tell())
-
+        with opened_with_progress(name, "events") as (file, on_read):
             return await emit_lines(file, take, on_refused, on_read)
 
     tally = execute(

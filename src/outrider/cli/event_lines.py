@@ -5,12 +5,9 @@ An invalid line is reported with its number, and the others are still taken.
 
 import asyncio
 import re
-import sys
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import chain, islice
-from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from outrider.bootstrap import Outrider
@@ -30,7 +27,6 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.times import rfc3339
 from outrider.limits.workflows import EMITTED_AT_ONCE, EMITTED_REQUESTS, EVENT_LINE_MAX_BYTES
 
-STDIN = "-"
 _PLACE = re.compile(r"\[(\d+)\]\.?")
 
 
@@ -156,20 +152,6 @@ def event_body(emission: Emission) -> Document:
     if emission.occurred_at is not None:
         body["occurredAt"] = rfc3339(emission.occurred_at)
     return body
-
-
-@contextmanager
-def opened(name: str) -> Iterator[BinaryIO]:
-    if name == STDIN:
-        yield sys.stdin.buffer
-        return
-    try:
-        with Path(name).open("rb") as file:
-            yield file
-    except OSError as error:
-        raise InvalidInput(
-            texts.EventLines.CANNOT_BE_READ.format(name=name, strerror=error.strerror)
-        ) from error
 
 
 def _by_place(error: InvalidInput, count: int) -> dict[int, InvalidInput]:

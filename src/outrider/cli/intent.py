@@ -1,7 +1,6 @@
 """`outrider intent`: submit a single message and see its outcome."""
 
 import asyncio
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -26,10 +25,9 @@ from outrider.cli.console import (
     shown,
 )
 from outrider.cli.documents import Document, document_of
-from outrider.cli.event_lines import STDIN, opened
+from outrider.cli.line_files import opened_with_progress
 from outrider.cli.remote import Remote
 from outrider.cli.session import execute
-from outrider.cli.watching import progress_bar
 from outrider.cli.work import working
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
@@ -169,14 +167,7 @@ def _submit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
             err.print(texts.Intent.NOT_SUBMITTED.format(problem=shown(refusal_text(refused))))
 
     async def submitted(take: "Take") -> "Tally":
-        with opened(name) as file, progress_bar() as progress:
-            size = None if name == STDIN else os.fstat(file.fileno()).st_size
-            task = progress.add_task("intents", total=size, note="")
-
-            def on_read() -> None:
-                if size is not None:
-                    progress.update(task, completed=file.tell())
-
+        with opened_with_progress(name, "intents") as (file, on_read):
             return await submit_lines(file, take, on_refused, on_read)
 
     tally = execute(

@@ -14,6 +14,7 @@ from aiosmtpd.lmtp import LMTP
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from outrider.gateways.mail_receiver import MailOutcome, MailReceiver
+from outrider.gateways.smtp_sessions import TrackedSession
 from outrider.limits.gateways import (
     MAIL_RECEIVED_MAX_BYTES,
     MAIL_RECIPIENTS_MAX,
@@ -88,13 +89,14 @@ class _Busy(asyncio.Protocol):
         transport.close()
 
 
-class _ListenerSession(SMTP):
+class _ListenerSession(TrackedSession):
     """One connection, which ends when the listener stops."""
 
     answers_each_recipient = False
 
     def __init__(self, listener: MailListener, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
+            listener.open_sessions,
             _Mailroom(listener.receiver, self.answers_each_recipient),
             hostname="outrider",
             ident="Outrider",
@@ -103,22 +105,6 @@ class _ListenerSession(SMTP):
             enable_SMTPUTF8=True,
             loop=loop,
         )
-        self._open_sessions = listener.open_sessions
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._open_sessions.add(self)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        super().connection_lost(error)
-        self._open_sessions.discard(self)
-
-    async def hang_up(self) -> None:
-        conversation = self._handler_coroutine
-        if self.transport is not None:
-            self.transport.close()
-        if conversation is not None:
-            await asyncio.wait([conversation])
 
 
 class _SmtpSession(_ListenerSession):

@@ -14,39 +14,25 @@ from outrider.gateways.sandbox_emitter import Message
 from outrider.gateways.sandbox_files import files_of_mail
 from outrider.gateways.sandbox_look_ups import Kept
 from outrider.gateways.sandbox_providers import Outcome
+from outrider.gateways.smtp_sessions import TrackedSession
 from outrider.limits.gateways import SANDBOX_MAIL_MAX_BYTES
 
 if TYPE_CHECKING:
     from outrider.gateways.sandbox import Sandbox
 
 
-class MailSession(SMTP):
+class MailSession(TrackedSession):
     """One SMTP connection, which the simulator can close when it stops."""
 
     def __init__(self, sandbox: "Sandbox", loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(
+            sandbox.mail_sessions,
             _Mailroom(sandbox),
             hostname="sandbox",
             data_size_limit=SANDBOX_MAIL_MAX_BYTES,
             enable_SMTPUTF8=True,
             loop=loop,
         )
-        self._open_sessions = sandbox.mail_sessions
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._open_sessions.add(self)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        super().connection_lost(error)
-        self._open_sessions.discard(self)
-
-    async def hang_up(self) -> None:
-        conversation = self._handler_coroutine
-        if self.transport is not None:
-            self.transport.close()
-        if conversation is not None:
-            await asyncio.wait([conversation])
 
 
 class _Mailroom:
