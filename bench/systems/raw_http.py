@@ -12,7 +12,7 @@ import aiohttp
 import msgspec
 from yarl import URL
 
-from outrider.gateways.http import Answer
+from outrider.gateways.http import ReceivedAnswer
 from outrider.gateways.http_client import HttpClient
 from outrider.limits.gateways import HTTP_CONCURRENCY, HTTP_CONNECTIONS
 from systems.child import Request
@@ -37,7 +37,7 @@ class OwnClient:
 
     async def post(self, url: URL, document: object) -> bytes:
         answer = await self._client.post_json(url, document)
-        assert isinstance(answer, Answer), answer
+        assert isinstance(answer, ReceivedAnswer), answer
         return answer.body
 
     async def close(self) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import aiohttp
 import pytest
 
-from outrider.api.metrics import Figures, Metrics
+from outrider.api.metrics import CountedFigures, Metrics
 from outrider.domain.call_results import Progress
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import Verdict
@@ -66,7 +66,9 @@ def shown_metrics() -> set[str]:
     targets = TargetFigures({"sms.main": "down"}, {}, 1, {})
     fields: list[Any] = ["audit", *[0] * (len(SinkRecord._fields) - 2), FakeClock().now()]
     sink = SinkRecord(*fields)
-    figures = Figures(jobs={"queued": 1}, sinks=[sink], targets=targets, read_at=FakeClock().now())
+    figures = CountedFigures(
+        jobs={"queued": 1}, sinks=[sink], targets=targets, read_at=FakeClock().now()
+    )
     page = metrics.page(figures).decode()
     return {line.split("{")[0].split(" ")[0] for line in page.splitlines() if line[:1] != "#"}
 

@@ -22,9 +22,9 @@ from outrider.domain.admission import (
     Admitted,
     Delayed,
     Load,
+    NotAdmitted,
     OverloadPolicy,
     Queued,
-    Rejected,
     admit,
 )
 from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, RunId
@@ -587,7 +587,7 @@ async def test_3_queue_persists_the_run_as_pending_and_delay_schedules_it_later(
     delaying = AdmissionTable(policy=OverloadPolicy.DELAY, concurrent_runs=1, delay_seconds=5)
     assert admit(delaying.rule(), full) == Delayed(5)
     rejecting = AdmissionTable(policy=OverloadPolicy.REJECT, concurrent_runs=1)
-    assert admit(rejecting.rule(), full) == Rejected(30)
+    assert admit(rejecting.rule(), full) == NotAdmitted(30)
 
 
 async def test_3_the_request_key_is_the_normative_hash_and_unique(story: Story) -> None:

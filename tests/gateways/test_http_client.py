@@ -24,7 +24,7 @@ from yarl import URL
 
 from outrider.domain.call_results import AttemptError, NotBegun, Progress
 from outrider.gateways import address_guard, http_client
-from outrider.gateways.http import Answer
+from outrider.gateways.http import ReceivedAnswer
 from outrider.gateways.http_client import HttpClient
 from outrider.gateways.http_connection import HttpConnection
 from tests.support.broken_server import (
@@ -47,7 +47,7 @@ LARGE = b"x" * (7 * 1024 * 1024)
 PATIENCE_SECONDS = 60.0
 """For what comes at once on any machine: only a defect waits this long."""
 FINE = http(200, b"fine")
-Outcome = Answer | AttemptError | NotBegun
+Outcome = ReceivedAnswer | AttemptError | NotBegun
 
 
 def on_both_loops(test: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
@@ -105,8 +105,8 @@ def failure(outcome: Outcome) -> tuple[Progress, str]:
 
 async def all_answered(calls: list[Coroutine[Any, Any, Outcome]]) -> list[bytes]:
     outcomes = await asyncio.gather(*calls)
-    assert all(isinstance(outcome, Answer) for outcome in outcomes), outcomes
-    return [outcome.body for outcome in outcomes if isinstance(outcome, Answer)]
+    assert all(isinstance(outcome, ReceivedAnswer) for outcome in outcomes), outcomes
+    return [outcome.body for outcome in outcomes if isinstance(outcome, ReceivedAnswer)]
 
 
 @dataclass(slots=True)
@@ -179,7 +179,7 @@ WHOLE = {
 @pytest.mark.parametrize("answer", WHOLE.values(), ids=WHOLE)
 @on_both_loops
 async def test_a_whole_answer_is_read_as_such(answer: bytes) -> None:
-    assert await told(answering_then_close(answer)) == Answer(200, b"fine")
+    assert await told(answering_then_close(answer)) == ReceivedAnswer(200, b"fine")
 
 
 @pytest.mark.parametrize("answer", WHOLE.values(), ids=WHOLE)
@@ -192,7 +192,7 @@ async def test_an_answer_may_come_byte_by_byte(answer: bytes) -> None:
             await writer.drain()
             await asyncio.sleep(0)
 
-    assert await told(drip) == Answer(200, b"fine")
+    assert await told(drip) == ReceivedAnswer(200, b"fine")
 
 
 @pytest.mark.parametrize("status", [204, 304, 101])
@@ -201,8 +201,8 @@ async def test_an_answer_may_come_byte_by_byte(answer: bytes) -> None:
 async def test_an_answer_without_a_body_is_not_waited_for(status: int, headers: str) -> None:
     answer = f"HTTP/1.1 {status} So\r\n{headers}\r\n".encode()
     async with serving(answering(answer)) as port, calling() as client:
-        assert await ask(client, port) == Answer(status, b"")
-        assert await ask(client, port) == Answer(status, b"")
+        assert await ask(client, port) == ReceivedAnswer(status, b"")
+        assert await ask(client, port) == ReceivedAnswer(status, b"")
 
 
 # What is none.
@@ -307,7 +307,7 @@ async def test_a_length_over_the_limit_is_refused_before_the_body_comes() -> Non
 @on_both_loops
 async def test_an_answer_of_just_the_limit_is_read() -> None:
     body = b"x" * ANSWER_MAX_BYTES
-    assert await told(answering(http(200, body))) == Answer(200, body)
+    assert await told(answering(http(200, body))) == ReceivedAnswer(200, body)
 
 
 # Whose answer it is.
@@ -328,7 +328,7 @@ async def test_no_part_of_a_second_answer_is_read_as_the_next_calls(shown: int) 
 
     async with serving(answer_twice) as port, calling() as client:
         for _ in range(3):
-            assert await ask(client, port) == Answer(200, b"fine")
+            assert await ask(client, port) == ReceivedAnswer(200, b"fine")
 
 
 @pytest.mark.parametrize("more", [b"HTTP/1.1 299 Wrong\r\nContent-Length: 0\r\n\r\n", b"\0", None])
@@ -353,7 +353,7 @@ async def test_a_line_that_was_spoken_on_or_closed_while_idle_is_not_used(
         patch.setattr(http_client, "connect", connect)
         async with serving(behave) as port, calling() as client:
             for _ in range(3):
-                assert await ask(client, port) == Answer(200, b"fine")
+                assert await ask(client, port) == ReceivedAnswer(200, b"fine")
                 if more is None:
                     theirs[-1].shutdown(socket.SHUT_WR)
                 else:
@@ -380,7 +380,7 @@ async def test_a_close_that_races_with_the_request_is_sent_no_answer() -> None:
         reset(writer)
 
     async with serving(behave) as port, calling() as client:
-        assert await ask(client, port) == Answer(200, b"fine")
+        assert await ask(client, port) == ReceivedAnswer(200, b"fine")
         outcome = await ask(client, port)
     assert failure(outcome) == (Progress.SENT_NO_ANSWER, "connection_lost")
     assert requests == 1
@@ -432,7 +432,7 @@ async def test_a_line_is_used_again_where_the_server_lets_it(
     async with serving(visits) as port, calling() as client:
         for number in range(3):
             content = str(number).encode()
-            assert await ask(client, port, content) == Answer(200, content)
+            assert await ask(client, port, content) == ReceivedAnswer(200, content)
         assert visits.connections == connections
         if connections > 1:
             await visits.until_closed(connections)
@@ -445,7 +445,7 @@ async def test_a_line_that_was_idle_for_long_is_not_used() -> None:
         await ask(client, port)
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(http_client, "HTTP_IDLE_SECONDS", 0.0)
-            assert await ask(client, port) == Answer(200, b"{}")
+            assert await ask(client, port) == ReceivedAnswer(200, b"{}")
         assert visits.connections == 2
         await visits.until_closed(1)
 
@@ -471,12 +471,12 @@ async def test_of_many_origins_the_longest_idle_line_makes_way() -> None:
         calling(connections=2) as client,
     ):
         for port in (one, two, one, three):
-            assert await ask(client, port) == Answer(200, b"{}")
+            assert await ask(client, port) == ReceivedAnswer(200, b"{}")
         await second.until_closed(1)
         for port in (one, three, one, three):
-            assert await ask(client, port) == Answer(200, b"{}")
+            assert await ask(client, port) == ReceivedAnswer(200, b"{}")
         assert (first.connections, second.connections, third.connections) == (1, 1, 1)
-        assert await ask(client, two) == Answer(200, b"{}")
+        assert await ask(client, two) == ReceivedAnswer(200, b"{}")
         assert second.connections == 2
 
 
@@ -485,7 +485,7 @@ async def test_origins_that_went_away_leave_room_for_others() -> None:
     async with calling(connections=2) as client:
         for _ in range(5):
             async with serving(Visits()) as port:
-                assert await ask(client, port) == Answer(200, b"{}")
+                assert await ask(client, port) == ReceivedAnswer(200, b"{}")
         visits = Visits()
         async with serving(visits) as port:
             for _ in range(5):
@@ -507,9 +507,9 @@ async def test_a_closed_client_keeps_no_line_of_the_calls_that_were_out() -> Non
         await arrived.wait()
         await client.close()
         released.set()
-        assert await call == Answer(200, b"{}")
+        assert await call == ReceivedAnswer(200, b"{}")
         await visits.until_closed(1)
-        assert await ask(client, port) == Answer(200, b"{}"), "it can be used again"
+        assert await ask(client, port) == ReceivedAnswer(200, b"{}"), "it can be used again"
         await client.close()
         await visits.until_closed(2)
 
@@ -537,7 +537,7 @@ async def test_a_call_cancelled_at_any_time_leaks_no_slot_and_no_answer(
                     await call
                 with suppress(asyncio.CancelledError):
                     await waiting
-                assert await client.post(url, b"mine", "a/b") == Answer(200, b"mine")
+                assert await client.post(url, b"mine", "a/b") == ReceivedAnswer(200, b"mine")
 
 
 @on_both_loops
@@ -559,11 +559,11 @@ async def test_a_time_limit_holds_for_the_whole_call_and_its_line_is_not_used_ag
             await asyncio.sleep(0.01)
 
     async with serving(behave) as port, calling() as client:
-        assert await ask(client, port) == Answer(200, b"fine")
+        assert await ask(client, port) == ReceivedAnswer(200, b"fine")
         # Over a line that is open already, so that only the answer can be late.
         outcome = await ask(client, port, timeout_seconds=0.1)
         assert failure(outcome) == (Progress.SENT_NO_ANSWER, "timeout")
-        assert await ask(client, port, b"next") == Answer(200, b"next")
+        assert await ask(client, port, b"next") == ReceivedAnswer(200, b"next")
 
 
 # What goes out.
@@ -578,7 +578,7 @@ async def heard(url: Callable[[int], str], **headers: str) -> bytes:
 
     async with serving(listen) as port, calling() as client:
         outcome = await client.post(URL(url(port)), b"{}", "a/b", headers=headers)
-    assert outcome == Answer(200, b"fine")
+    assert outcome == ReceivedAnswer(200, b"fine")
     return requests[0]
 
 
@@ -624,7 +624,7 @@ async def test_a_name_with_two_addresses_is_reached_at_the_one_that_listens(
     monkeypatch.setattr(asyncio.get_running_loop(), "getaddrinfo", two)
     async with serving(Visits()) as port, calling() as client:
         url = URL(f"http://two.example:{port}")
-        assert await client.post(url, b"here", "a/b") == Answer(200, b"here")
+        assert await client.post(url, b"here", "a/b") == ReceivedAnswer(200, b"here")
 
 
 async def test_an_address_that_does_not_answer_is_left_for_the_next_one(
@@ -647,7 +647,7 @@ async def test_an_address_that_does_not_answer_is_left_for_the_next_one(
         monkeypatch.setattr(address_guard, "ADDRESS_SECONDS", 0.1)
         async with serving(Visits()) as port, calling() as client:
             url = URL(f"http://two.example:{port}")
-            assert await client.post(url, b"here", "a/b") == Answer(200, b"here")
+            assert await client.post(url, b"here", "a/b") == ReceivedAnswer(200, b"here")
 
 
 @on_both_loops
@@ -659,7 +659,9 @@ async def test_an_address_of_the_sixth_version_is_reached() -> None:
         pytest.skip("this machine has no ::1")
     async with server, calling() as client:
         port = server.sockets[0].getsockname()[1]
-        assert await client.post(URL(f"http://[::1]:{port}"), b"6", "a/b") == Answer(200, b"6")
+        assert await client.post(URL(f"http://[::1]:{port}"), b"6", "a/b") == ReceivedAnswer(
+            200, b"6"
+        )
         await client.close()
         await visits.until_closed(1)
 
@@ -754,7 +756,7 @@ async def test_a_large_request_arrives_whole_at_a_server_that_reads_slowly(
         calling(tls=client_tls) as client,
     ):
         url = URL(f"{scheme}://127.0.0.1:{port}")
-        assert await client.post(url, LARGE, "a/b") == Answer(200, b"fine")
+        assert await client.post(url, LARGE, "a/b") == ReceivedAnswer(200, b"fine")
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])
@@ -778,8 +780,8 @@ async def test_an_answer_before_the_request_was_read_counts_and_its_line_is_not_
         calling(tls=client_tls) as client,
     ):
         url = URL(f"{scheme}://127.0.0.1:{port}")
-        assert await client.post(url, LARGE, "a/b") == Answer(413, b"too much")
-        assert await client.post(url, b"small", "a/b") == Answer(200, b"small")
+        assert await client.post(url, LARGE, "a/b") == ReceivedAnswer(413, b"too much")
+        assert await client.post(url, b"small", "a/b") == ReceivedAnswer(200, b"small")
 
 
 @on_both_loops
@@ -791,7 +793,7 @@ async def test_an_early_answer_that_ends_with_the_line_counts() -> None:
         await asyncio.Event().wait()
 
     async with serving(behave) as port, calling() as client:
-        assert await ask(client, port, LARGE) == Answer(413, b"too much")
+        assert await ask(client, port, LARGE) == ReceivedAnswer(413, b"too much")
 
 
 @on_both_loops
@@ -869,7 +871,7 @@ async def test_tls_lines_are_used_again_and_not_after_the_server_closed_them(
         url = URL(f"https://127.0.0.1:{port}")
         for number in range(9):
             content = str(number).encode()
-            assert await client.post(url, content, "a/b") == Answer(200, content)
+            assert await client.post(url, content, "a/b") == ReceivedAnswer(200, content)
             if number % 3 == 2:
                 await goodbye.wait()
                 goodbye.clear()
@@ -883,7 +885,7 @@ async def test_an_answer_over_tls_may_end_with_the_line(
     answer = answering_then_close(b"HTTP/1.0 200 OK\r\n\r\nfine")
     async with serving(answer, tls=server_tls) as port, calling(tls=client_tls) as client:
         url = URL(f"https://127.0.0.1:{port}")
-        assert await client.post(url, b"", "a/b") == Answer(200, b"fine")
+        assert await client.post(url, b"", "a/b") == ReceivedAnswer(200, b"fine")
 
 
 @pytest.mark.parametrize("trusted", [False, True], ids=["nobody-vouches", "another-name"])

@@ -7,7 +7,7 @@ import pytest
 from yarl import URL
 
 from outrider.domain.call_results import AttemptError, Progress
-from outrider.gateways.http import Answer
+from outrider.gateways.http import ReceivedAnswer
 from outrider.gateways.http_client import HttpClient
 from tests.gateways.test_http_client import calling, on_both_loops
 from tests.support.broken_server import (
@@ -37,7 +37,7 @@ class Taken:
             yield PIECE
 
 
-async def upload(client: HttpClient, port: int, pieces: Taken) -> Answer | AttemptError:
+async def upload(client: HttpClient, port: int, pieces: Taken) -> ReceivedAnswer | AttemptError:
     url = URL(f"http://127.0.0.1:{port}/audience")
     return await client.upload(url, pieces, LENGTH, "text/csv", headers={"X-Name": "people"})
 
@@ -53,7 +53,7 @@ async def test_an_upload_arrives_whole_and_is_answered() -> None:
 
     async with serving(behave) as port, calling() as client:
         answer = await upload(client, port, Taken())
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ReceivedAnswer)
     assert (answer.status, heard["bytes"]) == (201, LENGTH)
     head = str(heard["head"])
     assert head.startswith("POST /audience HTTP/1.1\r\n")
@@ -97,8 +97,8 @@ async def test_an_answer_ahead_of_the_rest_ends_the_upload_and_its_line() -> Non
     async with serving(behave) as port, calling() as client:
         answer = await upload(client, port, pieces)
         again = await client.ask("GET", URL(f"http://127.0.0.1:{port}/"))
-    assert isinstance(answer, Answer)
-    assert isinstance(again, Answer)
+    assert isinstance(answer, ReceivedAnswer)
+    assert isinstance(again, ReceivedAnswer)
     assert (answer.status, again.status, lines) == (413, 413, 2)
     assert pieces.count < PIECES
 
@@ -117,7 +117,7 @@ async def test_an_answer_without_its_body_is_not_waited_for(method: str) -> None
 
     async with serving(behave) as port, calling() as client:
         answer = await client.ask(method, URL(f"http://127.0.0.1:{port}/"), wants_body=False)
-    assert isinstance(answer, Answer)
+    assert isinstance(answer, ReceivedAnswer)
     assert (answer.status, answer.location, answer.body) == (302, "/there", b"")
     assert heard[0].startswith(f"{method} / HTTP/1.1\r\n")
     assert "Content-Length" not in heard[0]

@@ -10,7 +10,7 @@ from outrider.domain.receipts import Receipt, ReceiptEvent
 from outrider.domain.return_paths import ReturnPath
 from outrider.domain.webhook_signatures import signed_headers, signing_keys
 from outrider.gateways.mail_reports import read_mail
-from outrider.gateways.sandbox_receipts import Report, returned_mail
+from outrider.gateways.sandbox_receipts import ProviderReport, returned_mail
 from outrider.gateways.smtp_receipts import MAIL_TYPE
 from outrider.ports.receipts import Callback, Verified
 from outrider.testing.receipt_suite import NOW
@@ -189,7 +189,9 @@ def test_whom_a_posted_mail_names_without_a_token_of_ours_is_not_believed(proof:
     assert (receipt.event, receipt.sender) == (Event.REPLIED, None)
     assert receipt.reference == (REFERENCE if proof else None)
     complaint = returned_mail(
-        Report("r-1", Event.COMPLAINED, REFERENCE, "m", "victim@example.test", NOW, "x@y.test")
+        ProviderReport(
+            "r-1", Event.COMPLAINED, REFERENCE, "m", "victim@example.test", NOW, "x@y.test"
+        )
     )
     (receipt,) = posted(complaint)
     assert (receipt.event, receipt.sender) == (Event.COMPLAINED, None)

@@ -15,7 +15,7 @@ from outrider.gateways.directory import FAMILIES
 from outrider.gateways.sandbox_receipts import (
     WRITERS,
     Post,
-    Report,
+    ProviderReport,
     signed_post,
     standard_post,
 )
@@ -34,10 +34,10 @@ class _Family(ReceiptConformance):
     content_type: ClassVar[str] = "application/json"
     header_prefix: ClassVar[str] = "webhook"
 
-    def url(self, _report: Report) -> str:
+    def url(self, _report: ProviderReport) -> str:
         return URL
 
-    def post(self, reports: Sequence[Report], at: datetime) -> Post:
+    def post(self, reports: Sequence[ProviderReport], at: datetime) -> Post:
         return signed_post(self.gateway_type, reports, self.url(reports[0]), SECRET, at)
 
     def post_body(self, body: bytes, at: datetime) -> Post:
@@ -72,7 +72,7 @@ class TestSmtp(_Family):
     events = WRITERS["smtp"].events
     recipient = "ada@example.test"
 
-    def post(self, reports: Sequence[Report], at: datetime) -> Post:
+    def post(self, reports: Sequence[ProviderReport], at: datetime) -> Post:
         report = reports[0]
         sender = ReturnPath("bounces", "mail.example").address(
             signing_keys(SECRET)[0], report.reference
@@ -90,7 +90,7 @@ class _Twilio(_Family):
     dated = False
     signature_headers = frozenset({twilio_receipts.SIGNATURE_HEADER})
 
-    def url(self, report: Report) -> str:
+    def url(self, report: ProviderReport) -> str:
         return twilio_receipts.callback_url(URL, report.reference)
 
     def post_body(self, body: bytes, at: datetime) -> Post:  # noqa: ARG002 - it signs no time

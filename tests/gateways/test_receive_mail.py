@@ -23,7 +23,7 @@ from outrider.gateways.mail_listener import MailListener
 from outrider.gateways.mail_receiver import MailOutcome, MailReceiver
 from outrider.gateways.maildir_watcher import MaildirWatcher
 from outrider.gateways.posted_inbox import PostedInbox
-from outrider.gateways.sandbox_receipts import Report, returned_mail
+from outrider.gateways.sandbox_receipts import ProviderReport, returned_mail
 from outrider.ports.receipts import Callback, Verified
 from outrider.settings import TargetSettings
 from outrider.testing.receipt_suite import NOW
@@ -39,7 +39,7 @@ DEFAULT = "default/default/default"
 
 def bounce(event: ReceiptEvent = ReceiptEvent.BOUNCED, sender: str = ADDRESS) -> bytes:
     return returned_mail(
-        Report(f"r-{event}", event, REFERENCE, "m", "ada@example.test", NOW, sender)
+        ProviderReport(f"r-{event}", event, REFERENCE, "m", "ada@example.test", NOW, sender)
     )
 
 

@@ -33,7 +33,7 @@ from outrider.kernel.transactions.doubt_lists import ALL_DOUBTS, DoubtFilter
 from outrider.kernel.transactions.ledger_pages import LedgerPosition
 from outrider.kernel.transactions.overview import CampaignOverview, overview_page
 from outrider.kernel.transactions.paging import FIRST, LAST
-from outrider.kernel.transactions.suppressions import Addressed
+from outrider.kernel.transactions.suppressions import PlannedMessage
 from outrider.kernel.transactions.targets import TargetLoad
 from outrider.kernel.transactions.trouble import Trouble
 from outrider.ports.store import Statement, Store, Transaction
@@ -425,10 +425,10 @@ async def test_who_opted_out_is_known_by_channel_and_address(store: Store) -> No
         suppressions.suppress(DEFAULT_SCOPE, "email", ["Ada@example.test"], OptOut("x"), NOON)
     )
     asked = [
-        Addressed("email", "ADA@example.test"),
-        Addressed("sms", "ada@example.test"),
-        Addressed("email", "bo@b.test"),
+        PlannedMessage("email", "ADA@example.test"),
+        PlannedMessage("sms", "ada@example.test"),
+        PlannedMessage("email", "bo@b.test"),
     ]
     found = await store.read(suppressions.suppressed_among(DEFAULT_SCOPE, asked))
-    assert found == {Addressed("email", "ADA@example.test")}
+    assert found == {PlannedMessage("email", "ADA@example.test")}
     assert await store.read(suppressions.suppressed_among(ELSEWHERE, asked)) == set()

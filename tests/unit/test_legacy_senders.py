@@ -29,7 +29,7 @@ from outrider.legacy.proposal_email import ProposalEmail
 from outrider.legacy.thank_you_email import ThankYouEmail
 from outrider.limits.workflows import QUOTE_ITEMS_MAX
 from outrider.ports.legacy import Composition, LegacySender
-from outrider.rendering.child import Request, WindowRenderer
+from outrider.rendering.child import RenderRequest, WindowRenderer
 from outrider.rendering.renderer import default_limits
 
 SENDERS: tuple[LegacySender, ...] = (ProposalEmail(), ThankYouEmail(), AgentEmail())
@@ -71,7 +71,7 @@ def composed(sender: LegacySender, happened: DomainEvent) -> Composition:
 def rendered(sender: LegacySender, happened: DomainEvent) -> tuple[str, str]:
     composition = composed(sender, happened)
     known = {**happened.attributes(), **(composition.variables or {})}
-    asked = Request(
+    asked = RenderRequest(
         composition.subject, composition.body, False, [msgspec.json.encode(known).decode()]
     )
     answer = RENDERER.answer(asked)

@@ -14,7 +14,7 @@ from outrider.limits.phases import (
     REPORT_REASONS_SHOWN_MAX,
 )
 from outrider.phases.report_charts import SEEN_AT_LEAST, WIDTH, pieces, widths
-from outrider.phases.report_figures import OTHER_REASONS, Figures, Tally, read_launch
+from outrider.phases.report_figures import OTHER_REASONS, Figures, LineTally, read_launch
 from outrider.phases.report_page import POLICY, report_page, share
 from outrider.ports.phases import ResultLine
 
@@ -79,8 +79,8 @@ def summary(word: str = "fine", **changes: Any) -> dict[str, Any]:
     return {**document, **changes}
 
 
-def page(document: dict[str, Any], name: str = "Spring", tally: Tally | None = None) -> Page:
-    source = report_page(Figures(name, read_launch(document), tally or Tally()))
+def page(document: dict[str, Any], name: str = "Spring", tally: LineTally | None = None) -> Page:
+    source = report_page(Figures(name, read_launch(document), tally or LineTally()))
     source.encode()
     return Page(source)
 
@@ -88,7 +88,7 @@ def page(document: dict[str, Any], name: str = "Spring", tally: Tally | None = N
 @settings(deadline=None)
 @given(st.one_of(st.just(HOSTILE), st.text(st.characters(), max_size=60)))
 def test_whatever_strangers_write_stays_text(word: str) -> None:
-    tally = Tally(1, {word: Counter({word: 1, "sent": 1})}, Counter({("failed", word): 4}))
+    tally = LineTally(1, {word: Counter({word: 1, "sent": 1})}, Counter({("failed", word): 4}))
     read = page(summary(word), word, tally)
     assert {tag for tag, _ in read.elements} <= OURS
     assert read.open == []
@@ -97,7 +97,7 @@ def test_whatever_strangers_write_stays_text(word: str) -> None:
 
 
 def test_hostile_words_can_be_read_where_they_belong() -> None:
-    read = page(summary(HOSTILE), HOSTILE, Tally(by_reason=Counter({("failed", HOSTILE): 4})))
+    read = page(summary(HOSTILE), HOSTILE, LineTally(by_reason=Counter({("failed", HOSTILE): 4})))
     assert read.texts.count(HOSTILE) >= 5
     assert f"Launch report: {HOSTILE}" in read.texts
     assert any(HOSTILE in (svg.get("aria-label") or "") for svg in read.of("svg"))
@@ -107,14 +107,14 @@ def test_a_page_loads_nothing_and_says_so() -> None:
     policies = [meta for meta in page(summary()).of("meta") if "http-equiv" in meta]
     assert policies == [{"http-equiv": "Content-Security-Policy", "content": POLICY}]
     assert POLICY == "default-src 'none'; style-src 'unsafe-inline'"
-    source = report_page(Figures("Spring", read_launch(summary()), Tally()))
+    source = report_page(Figures("Spring", read_launch(summary()), LineTally()))
     assert "http://" not in source
     assert "https://" not in source
     assert "url(" not in source
 
 
 def test_both_colour_schemes_are_there() -> None:
-    source = report_page(Figures("Spring", read_launch(summary()), Tally()))
+    source = report_page(Figures("Spring", read_launch(summary()), LineTally()))
     assert "@media (prefers-color-scheme: dark)" in source
 
 
@@ -160,7 +160,7 @@ def test_many_and_long_reasons_do_not_fill_the_page() -> None:
         }
     )
     reasons["sent", "overdue"] = 9
-    read = page(summary(), tally=Tally(by_reason=reasons))
+    read = page(summary(), tally=LineTally(by_reason=reasons))
     assert len([svg for svg in read.of("svg") if svg.get("class") == "bar"]) == 12
     assert "3 rarer reasons with 6 items are not shown." in read.text
     assert all(len(text) <= REPORT_NAME_SHOWN_CHARACTERS for text in read.texts if "xxx" in text)
@@ -168,7 +168,7 @@ def test_many_and_long_reasons_do_not_fill_the_page() -> None:
 
 
 def test_reasons_beyond_so_many_are_counted_as_one() -> None:
-    tally = Tally()
+    tally = LineTally()
     for number in range(REPORT_REASONS_COUNTED_MAX + 5):
         tally.count(
             [ResultLine("i", "r", "a", "sms", "t", "failed", f"reason {number}", 1, "", "")]
@@ -211,7 +211,9 @@ def test_what_is_there_can_be_seen_and_all_of_it_fits(counts: list[int]) -> None
 
 
 def test_a_bar_says_in_words_what_it_shows() -> None:
-    counted = Tally(4, {'"sms"': Counter(sent=3, failed=1)}, Counter({("failed", "unknown"): 1}))
+    counted = LineTally(
+        4, {'"sms"': Counter(sent=3, failed=1)}, Counter({("failed", "unknown"): 1})
+    )
     read = page(summary(), tally=counted)
     [svg] = [each for each in read.of("svg") if each.get("class") == "bar"][:1]
     assert (svg["role"], svg["aria-label"]) == ("img", '"sms": 3 sent · 1 failed')

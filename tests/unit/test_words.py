@@ -2,7 +2,8 @@
 
 import ast
 import re
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -255,3 +256,36 @@ def test_event_and_step_are_always_qualified_in_the_glossary() -> None:
     )
     assert bare == []
     assert re.findall(r"(?<!workflow )\bsteps?\b", text) == []
+
+
+# Texts are always written with their module, `texts.Group`; payloads keep the names under which an
+# engine's server knows them; models of the API are named for its clients.
+NAMED_BY_THEIR_MODULE = ("cli/texts/", "engines/temporal/messages.py", "api/models/", "testing/")
+# Ports of the event bus that are still named like the ledger's own.
+DEFINED_TWICE = frozenset({"Delivery", "Verdict"})
+
+
+def _public_classes() -> Iterator[tuple[str, str]]:
+    for path in sorted(SOURCES.rglob("*.py")):
+        where = path.relative_to(SOURCES).as_posix()
+        if not where.startswith(NAMED_BY_THEIR_MODULE):
+            for node in ast.parse(path.read_text()).body:
+                if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                    yield node.name, where
+
+
+def _defined_twice(classes: Iterable[tuple[str, str]]) -> set[str]:
+    counted = Counter(name for name, _ in classes)
+    return {name for name, times in counted.items() if times > 1}
+
+
+def test_every_public_class_has_a_unique_name() -> None:
+    classes = list(_public_classes())
+    assert len(classes) > 500
+    assert _defined_twice(classes) == DEFINED_TWICE
+
+
+def test_a_class_that_is_defined_twice_is_found() -> None:
+    assert _defined_twice([("Watcher", "a.py"), ("Relay", "b.py"), ("Watcher", "b.py")]) == {
+        "Watcher"
+    }

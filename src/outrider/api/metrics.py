@@ -31,7 +31,7 @@ METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"}
 
 
 @dataclass(frozen=True, slots=True)
-class Figures:
+class CountedFigures:
     """What the database counts, read once per scrape."""
 
     bypasses: int = 0
@@ -50,7 +50,7 @@ class _Database(Collector):
     """Shows the figures that were read last; none if they could not be read."""
 
     def __init__(self) -> None:
-        self.figures: Figures | None = None
+        self.figures: CountedFigures | None = None
 
     def collect(self) -> Iterator[Metric]:
         if self.figures is None:
@@ -86,7 +86,7 @@ class _Database(Collector):
             )
 
 
-def _bus(figures: Figures) -> Iterator[Metric]:
+def _bus(figures: CountedFigures) -> Iterator[Metric]:
     alerts = GaugeMetricFamily("outrider_alerts", "Open alerts, by code", labels=["code"])
     for code in AlertCode:
         alerts.add_metric([code.value], figures.alerts.get(code, 0))
@@ -147,7 +147,7 @@ class Metrics:
         self._requests.labels(known, route, str(status)).inc()
         self._durations.labels(known, route).observe(seconds)
 
-    def page(self, figures: Figures | None) -> bytes:
+    def page(self, figures: CountedFigures | None) -> bytes:
         self._database.figures = figures
         return generate_latest(self._registry)
 

@@ -16,7 +16,7 @@ from outrider.kernel.access.workspace_names import WorkspaceNames
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.delivery.attachment_reader import EnclosureReader
 from outrider.kernel.delivery.call_permits import CallPermits
-from outrider.kernel.delivery.campaign_delivery import Delivery
+from outrider.kernel.delivery.campaign_delivery import CampaignDelivery
 from outrider.kernel.delivery.doubt_composer import DoubtComposer
 from outrider.kernel.delivery.doubt_settler import DoubtSettler
 from outrider.kernel.delivery.found_messages import FoundMessages
@@ -111,10 +111,10 @@ class WorkerParts:
         shared.receipt_matcher.is_sending = lambda: bool(processor.held)
         return processor
 
-    def _campaign_delivery(self) -> Delivery:
+    def _campaign_delivery(self) -> CampaignDelivery:
         shared = self._shared
         drafter = ItemDrafter(self.renderer, shared.ids, self._observer, shared.unsubscriber)
-        return Delivery(
+        return CampaignDelivery(
             self._foundation, self._budgeted, self.routes, self._contract_cache,
             shared.member_screens, drafter, self._reserver, self.caller, self._worker_id,
             self._observer,

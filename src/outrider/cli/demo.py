@@ -22,7 +22,7 @@ from outrider.cli.console import Json, accounting_line, err, fail, out, print_js
 from outrider.cli.demo_campaign import registry, target_settings
 from outrider.cli.demo_children import child, ready_line
 from outrider.cli.demo_conductor import conductor_url
-from outrider.cli.demo_story import ACTOR, Result, Story
+from outrider.cli.demo_story import ACTOR, CampaignStory, Result
 from outrider.cli.demo_temporal import temporal_address
 from outrider.cli.run import certificate_document, print_certificate
 from outrider.cli.sandbox import require_simulator
@@ -118,7 +118,7 @@ async def _demo(
         async with open_outrider(settings) as outrider:
             await outrider.store.migrate()
             link = f"{urls['http']}/sandbox/received"
-            result = await Story(outrider, witness, say).tell(recipients, link, kill=kill)
+            result = await CampaignStory(outrider, witness, say).tell(recipients, link, kill=kill)
             if not as_json:
                 _print(result, kept_in=folder if listening else None)
             if listening is not None:

@@ -92,7 +92,7 @@ class _Killed(Exception):
 
 
 @dataclass
-class Story:
+class CampaignStory:
     """One campaign, from its audience's file to its report. `say` reports progress."""
 
     outrider: Outrider

@@ -11,9 +11,9 @@ from outrider.cli import texts
 from outrider.cli.console import After, Json, Most, err, out, print_json, print_rows, shown
 from outrider.cli.documents import Document
 from outrider.cli.event_lines import (
-    Refused,
+    EventTally,
+    RefusedLine,
     Take,
-    Tally,
     emit_lines,
     event_body,
     take_here,
@@ -240,11 +240,11 @@ def reroute(context: typer.Context, event_id: Event, as_json: Json = False) -> N
 
 
 def _emit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
-    def on_refused(refused: Refused) -> None:
+    def on_refused(refused: RefusedLine) -> None:
         if not as_json:
             err.print(texts.Event.REFUSED_LINE.format(refused=shown(str(refused))))
 
-    async def emitted(take: Take) -> Tally:
+    async def emitted(take: Take) -> EventTally:
         with opened_with_progress(name, "events") as (file, on_read):
             return await emit_lines(file, take, on_refused, on_read)
 

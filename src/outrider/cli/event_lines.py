@@ -30,12 +30,12 @@ from outrider.limits.workflows import EMITTED_AT_ONCE, EMITTED_REQUESTS, EVENT_L
 _PLACE = re.compile(r"\[(\d+)\]\.?")
 
 
-class Line(NamedTuple):
+class EventLine(NamedTuple):
     number: int
     emission: Emission
 
 
-class Refused(NamedTuple):
+class RefusedLine(NamedTuple):
     number: int
     error: OutriderError
 
@@ -60,10 +60,10 @@ Take = Callable[[Sequence[Emission]], Awaitable[Answers]]
 
 
 @dataclass
-class Tally:
+class EventTally:
     new: int = 0
     known: int = 0
-    refused: list[Refused] = field(default_factory=list)
+    refused: list[RefusedLine] = field(default_factory=list)
 
     def document(self) -> Document:
         return {
@@ -75,24 +75,27 @@ class Tally:
 
 
 async def emit_lines(
-    file: BinaryIO, take: Take, on_refused: Callable[[Refused], None], on_read: Callable[[], None]
-) -> Tally:
-    tally = Tally()
+    file: BinaryIO,
+    take: Take,
+    on_refused: Callable[[RefusedLine], None],
+    on_read: Callable[[], None],
+) -> EventTally:
+    tally = EventTally()
 
-    def refuse(refused: Refused) -> None:
+    def refuse(refused: RefusedLine) -> None:
         tally.refused.append(refused)
         on_refused(refused)
 
     lines = _read(file)
     while window := list(islice(lines, EMITTED_AT_ONCE)):
-        good = [each for each in window if isinstance(each, Line)]
+        good = [each for each in window if isinstance(each, EventLine)]
         for each in window:
-            if isinstance(each, Refused):
+            if isinstance(each, RefusedLine):
                 refuse(each)
         answers = await take([line.emission for line in good]) if good else []
         for line, answer in zip(good, answers, strict=True):
             if isinstance(answer, OutriderError):
-                refuse(Refused(line.number, answer))
+                refuse(RefusedLine(line.number, answer))
             elif answer:
                 tally.new += 1
             else:
@@ -168,13 +171,13 @@ def _by_place(error: InvalidInput, count: int) -> dict[int, InvalidInput]:
     }
 
 
-def _read(file: BinaryIO) -> Iterator[Line | Refused]:
+def _read(file: BinaryIO) -> Iterator[EventLine | RefusedLine]:
     """One event per line, unless the first line alone is invalid: then the whole file is one."""
     numbered = enumerate(iter(lambda: file.readline(EVENT_LINE_MAX_BYTES + 1), b""), 1)
     written = ((number, raw) for number, raw in numbered if raw.strip())
     first = next(written, None)
     if first is None:
-        yield Refused(1, InvalidInput(texts.EventLines.EMPTY))
+        yield RefusedLine(1, InvalidInput(texts.EventLines.EMPTY))
         return
     number, raw = first
     if raw.strip() == b"{" or _is_only_begun(raw):
@@ -189,7 +192,7 @@ def _read(file: BinaryIO) -> Iterator[Line | Refused]:
                 pass
 
 
-def _one_or_many(number: int, raw: bytes, rest: bytes) -> Iterator[Line | Refused]:
+def _one_or_many(number: int, raw: bytes, rest: bytes) -> Iterator[EventLine | RefusedLine]:
     """One event over many lines; or, if other lines are events, a truncated line."""
     whole = _line(number, raw + rest)
     lines = [
@@ -197,7 +200,7 @@ def _one_or_many(number: int, raw: bytes, rest: bytes) -> Iterator[Line | Refuse
         for place, each in enumerate([raw, *rest.splitlines()], number)
         if each.strip()
     ]
-    is_one = isinstance(whole, Line) or not any(isinstance(each, Line) for each in lines)
+    is_one = isinstance(whole, EventLine) or not any(isinstance(each, EventLine) for each in lines)
     yield from [whole] if is_one else lines
 
 
@@ -207,9 +210,9 @@ def _is_only_begun(raw: bytes) -> bool:
     return text.startswith(b"{") and text.endswith((b",", b"{", b"[", b":"))
 
 
-def _line(number: int, raw: bytes) -> Line | Refused:
+def _line(number: int, raw: bytes) -> EventLine | RefusedLine:
     if len(raw) > EVENT_LINE_MAX_BYTES:
-        return Refused(
+        return RefusedLine(
             number,
             InvalidInput(
                 texts.EventLines.TOO_LONG.format(event_line_max_bytes=EVENT_LINE_MAX_BYTES)
@@ -219,5 +222,5 @@ def _line(number: int, raw: bytes) -> Line | Refused:
         emission = parse_emission(raw)
         event_texts(emission)
     except InvalidInput as error:
-        return Refused(number, error)
-    return Line(number, emission)
+        return RefusedLine(number, error)
+    return EventLine(number, emission)

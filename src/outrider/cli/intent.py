@@ -38,7 +38,7 @@ from outrider.kernel.transactions import ledger_items
 from outrider.kernel.transactions.paging import LAST
 
 if TYPE_CHECKING:
-    from outrider.cli.intent_lines import Take, Tally
+    from outrider.cli.intent_lines import IntentTally, Take
 
 app = typer.Typer(no_args_is_help=True, help="Submit single messages, and see their outcome.")
 
@@ -166,7 +166,7 @@ def _submit_file(context: typer.Context, name: str, *, as_json: bool) -> None:
         if not as_json:
             err.print(texts.Intent.NOT_SUBMITTED.format(problem=shown(refusal_text(refused))))
 
-    async def submitted(take: "Take") -> "Tally":
+    async def submitted(take: "Take") -> "IntentTally":
         with opened_with_progress(name, "intents") as (file, on_read):
             return await submit_lines(file, take, on_refused, on_read)
 

@@ -24,18 +24,18 @@ from outrider.limits.campaigns import (
 )
 
 
-class Line(NamedTuple):
+class LineToSubmit(NamedTuple):
     number: int
     raw: bytes
     submission: Submission
 
 
-Take = Callable[[Sequence[Line]], Awaitable[Sequence[Document]]]
+Take = Callable[[Sequence[LineToSubmit]], Awaitable[Sequence[Document]]]
 """Of each line the answer, with its `status`."""
 
 
 @dataclass
-class Tally:
+class IntentTally:
     new: int = 0
     known: int = 0
     refused: list[Document] = field(default_factory=list)
@@ -51,17 +51,17 @@ class Tally:
 
 async def submit_lines(
     file: BinaryIO, take: Take, on_refused: Callable[[Document], None], on_read: Callable[[], None]
-) -> Tally:
-    tally = Tally()
+) -> IntentTally:
+    tally = IntentTally()
 
     def refuse(number: int, answer: Document) -> None:
         tally.refused.append({"line": number, **answer})
         on_refused(tally.refused[-1])
 
     for window in _windows(file):
-        good = [line for line in window if isinstance(line, Line)]
+        good = [line for line in window if isinstance(line, LineToSubmit)]
         for line in window:
-            if not isinstance(line, Line):
+            if not isinstance(line, LineToSubmit):
                 refuse(line[0], item_answer(None, line[1]))
         for line, answer in zip(good, await take(good) if good else [], strict=True):
             if answer.get("error"):
@@ -74,7 +74,7 @@ async def submit_lines(
     return tally
 
 
-async def take_here(outrider: Outrider, window: Sequence[Line]) -> list[Document]:
+async def take_here(outrider: Outrider, window: Sequence[LineToSubmit]) -> list[Document]:
     given = [line.submission for line in window]
     answers = await outrider.submissions.submit_each(DEFAULT_SCOPE, given)
     return [
@@ -82,7 +82,7 @@ async def take_here(outrider: Outrider, window: Sequence[Line]) -> list[Document
     ]
 
 
-async def take_there(server: Remote, window: Sequence[Line]) -> list[Document]:
+async def take_there(server: Remote, window: Sequence[LineToSubmit]) -> list[Document]:
     body = {"intents": [msgspec.Raw(line.raw) for line in window]}
     answer = await server.post("intents", "batch", json=body)
     found: list[Document] = answer["items"]
@@ -96,21 +96,21 @@ def refusal_text(refused: Document) -> str:
     return texts.IntentLines.LINE.format(line=refused["line"], problem=problem)
 
 
-def _windows(file: BinaryIO) -> Iterator[list[Line | tuple[int, InvalidInput]]]:
+def _windows(file: BinaryIO) -> Iterator[list[LineToSubmit | tuple[int, InvalidInput]]]:
     """As many lines as one request may have, or fewer where they are long."""
-    window: list[Line | tuple[int, InvalidInput]] = []
+    window: list[LineToSubmit | tuple[int, InvalidInput]] = []
     size = 0
     for line in _lines(file):
         if len(window) == INTENT_BATCH_ITEMS or size >= INTENT_WINDOW_BYTES:
             yield window
             window, size = [], 0
         window.append(line)
-        size += len(line.raw) if isinstance(line, Line) else 0
+        size += len(line.raw) if isinstance(line, LineToSubmit) else 0
     if window:
         yield window
 
 
-def _lines(file: BinaryIO) -> Iterator[Line | tuple[int, InvalidInput]]:
+def _lines(file: BinaryIO) -> Iterator[LineToSubmit | tuple[int, InvalidInput]]:
     number = 0
     while raw := file.readline(INTENT_LINE_MAX_BYTES + 1):
         number += 1
@@ -123,4 +123,8 @@ def _lines(file: BinaryIO) -> Iterator[Line | tuple[int, InvalidInput]]:
             )
         elif text := raw.strip():
             found = read_line(text)
-            yield Line(number, text, found) if isinstance(found, Submission) else (number, found)
+            yield (
+                LineToSubmit(number, text, found)
+                if isinstance(found, Submission)
+                else (number, found)
+            )

@@ -18,7 +18,7 @@ from outrider.domain.call_results import AttemptError
 from outrider.domain.errors import InvalidInput, OutriderError, Problem, StoreUnavailable
 
 if TYPE_CHECKING:
-    from outrider.gateways.http import Answer
+    from outrider.gateways.http import ReceivedAnswer
     from outrider.gateways.http_client import HttpClient
 
 CONNECT_SECONDS = 10.0
@@ -106,7 +106,7 @@ class Remote:
         given = {name: value for name, value in query.items() if value is not None}
         return f"{place}?{urlencode(given)}" if given else place
 
-    def _checked(self, answer: "Answer | AttemptError") -> tuple[int, bytes]:
+    def _checked(self, answer: "ReceivedAnswer | AttemptError") -> tuple[int, bytes]:
         if isinstance(answer, AttemptError):
             raise StoreUnavailable(
                 texts.Remote.NO_ANSWER.format(url=self._url, reason=answer.detail or answer.code),

@@ -39,7 +39,7 @@ class Addressee(NamedTuple):
     time_zone: str | None = None
 
 
-class Addressed(NamedTuple):
+class ResolvedRecipients(NamedTuple):
     """The recipients a step names. A party without an address on the channel gets no message and no
     record of one."""
 
@@ -47,10 +47,12 @@ class Addressed(NamedTuple):
     without_address: list[RecipientId]
 
 
-def addressed(config: RecipientConfig, channel: Channel, event: DomainEvent) -> Addressed:
+def addressed(config: RecipientConfig, channel: Channel, event: DomainEvent) -> ResolvedRecipients:
     found = addressees(config, channel, event)
     absent = [each.recipient_id for each in found if each.skip == SkipReason.NO_ADDRESS]
-    return Addressed([each for each in found if each.skip != SkipReason.NO_ADDRESS], absent)
+    return ResolvedRecipients(
+        [each for each in found if each.skip != SkipReason.NO_ADDRESS], absent
+    )
 
 
 def addressees(config: RecipientConfig, channel: Channel, event: DomainEvent) -> list[Addressee]:

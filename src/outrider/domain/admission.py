@@ -41,7 +41,7 @@ class Admitted:
 
 
 @dataclass(frozen=True, slots=True)
-class Rejected:
+class NotAdmitted:
     retry_after_seconds: int
 
 
@@ -55,7 +55,7 @@ class Delayed:
     seconds: int
 
 
-Admission = Admitted | Rejected | Queued | Delayed
+Admission = Admitted | NotAdmitted | Queued | Delayed
 
 
 def has_room(rule: AdmissionRule, load: Load) -> bool:
@@ -71,7 +71,7 @@ def admit(rule: AdmissionRule, load: Load) -> Admission:
         return Admitted()
     match rule.policy:
         case OverloadPolicy.REJECT:
-            return Rejected(rule.retry_after_seconds)
+            return NotAdmitted(rule.retry_after_seconds)
         case OverloadPolicy.QUEUE:
             return Queued()
         case OverloadPolicy.DELAY:

@@ -19,7 +19,7 @@ from outrider.gateways.provider import (
     Reasons,
 )
 from outrider.gateways.resend import ResendGateway
-from outrider.gateways.smtp_answers import BEFORE_THE_RECIPIENT, RULES, Rule
+from outrider.gateways.smtp_answers import BEFORE_THE_RECIPIENT, RULES, AnswerRule
 from outrider.gateways.twilio import TwilioSmsGateway, TwilioVoiceGateway
 from outrider.gateways.whatsapp_cloud import WhatsAppCloudGateway
 
@@ -58,7 +58,7 @@ def smtp_rows() -> Iterator[Row]:
     yield Row("anything else, once the text has left", Proof.NEITHER, None, INVALID_ANSWER, rfc)
 
 
-def _reply(rule: Rule) -> str:
+def _reply(rule: AnswerRule) -> str:
     codes = ", ".join(map(str, sorted(rule.codes))) or f"{rule.kind}xx"
     enhanced = " or ".join(f"{rule.kind}.{each}" if each else "none" for each in rule.enhanced)
     steps = "the recipient or later"

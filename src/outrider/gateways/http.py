@@ -17,7 +17,7 @@ QUOTED_MAX_BYTES = 240
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ReceivedAnswer:
     """A whole HTTP answer, whatever its status says."""
 
     status: int
@@ -26,7 +26,7 @@ class Answer:
     location: str | None = None
 
 
-def words_of(answer: Answer, *, quoted: bool) -> str:
+def words_of(answer: ReceivedAnswer, *, quoted: bool) -> str:
     """An answer in a few words: its status and, on request, the start of its body."""
     body = " ".join(answer.body[:QUOTED_MAX_BYTES].decode("utf-8", "replace").split())
     if not quoted or not body:

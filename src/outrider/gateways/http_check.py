@@ -11,7 +11,7 @@ import msgspec
 from yarl import URL
 
 from outrider.domain.call_results import AttemptError
-from outrider.gateways.http import Answer
+from outrider.gateways.http import ReceivedAnswer
 from outrider.gateways.reachability import CONNECT_HINTS, NO_ANSWER, unreachable, words
 from outrider.ports.target_check import CheckFailure, CheckFinding, CheckStep, CheckWarning
 
@@ -66,7 +66,7 @@ def unanswered(url: URL, error: AttemptError) -> CheckFailure:
     return CheckFailure(CheckStep.REQUEST, message, "Check that gatewayUrl is an HTTP server.")
 
 
-def reached(url: URL, answer: Answer) -> CheckWarning | None:
+def reached(url: URL, answer: ReceivedAnswer) -> CheckWarning | None:
     """For a gateway without a harmless call: any answer proves that it is there."""
     status, where = answer.status, f"{url.host}:{url.port}"
     if status in REFUSED:
@@ -82,7 +82,7 @@ def reached(url: URL, answer: Answer) -> CheckWarning | None:
 
 def judged(
     question: Question,
-    answer: Answer,
+    answer: ReceivedAnswer,
     code: Code | None,
     detail: str,
     reference: str,

@@ -22,7 +22,7 @@ from outrider.domain.call_results import AttemptError, NotBegun, Progress
 from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
 from outrider.gateways.address_guard import AddressRefused, connect
 from outrider.gateways.failure_words import why
-from outrider.gateways.http import Answer, retry_after_seconds
+from outrider.gateways.http import ReceivedAnswer, retry_after_seconds
 from outrider.gateways.http_connection import HttpConnection, Raw
 from outrider.gateways.system_trust import system_trust
 from outrider.limits.gateways import (
@@ -97,7 +97,7 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float | None = None,
         begin: Callable[[], bool] = _always,
-    ) -> Answer | AttemptError | NotBegun:
+    ) -> ReceivedAnswer | AttemptError | NotBegun:
         try:
             body = msgspec.json.encode(document)
         except (ValueError, TypeError, RecursionError) as error:
@@ -117,7 +117,7 @@ class HttpClient:
         headers: Mapping[str, str] | None = None,
         timeout_seconds: float | None = None,
         begin: Callable[[], bool] = _always,
-    ) -> Answer | AttemptError | NotBegun:
+    ) -> ReceivedAnswer | AttemptError | NotBegun:
         """`timeout_seconds` is for the whole call, if a target has its own. `begin` is asked once
         the connection is open, and no byte is written if it refuses."""
         head = _head(url, content_type, len(content), headers)
@@ -235,7 +235,7 @@ class HttpClient:
         content_type: str = "application/json",
         timeout_seconds: float | None = None,
         wants_body: bool = True,
-    ) -> Answer | AttemptError:
+    ) -> ReceivedAnswer | AttemptError:
         """A request that is not a message, sent the same way as one."""
         head = _head(url, content_type, len(content), headers)
         if isinstance(head, AttemptError):
@@ -254,7 +254,7 @@ class HttpClient:
         content_type: str,
         *,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer | AttemptError:
+    ) -> ReceivedAnswer | AttemptError:
         """Posts a body too large for memory; the time limit applies to each chunk and the
         answer."""
         head = _head(url, content_type, length, headers)
@@ -269,7 +269,7 @@ class HttpClient:
         url: URL,
         until: float,
         call: Callable[[HttpConnection], Awaitable[Raw | AttemptError]],
-    ) -> Answer | AttemptError:
+    ) -> ReceivedAnswer | AttemptError:
         self._is_closed = False
         origin = url.scheme, url.raw_host or "", url.port or 0
         try:
@@ -328,13 +328,13 @@ def _start(url: URL, content_type: str) -> str | AttemptError:
     )
 
 
-def _read(raw: Raw) -> Answer:
+def _read(raw: Raw) -> ReceivedAnswer:
     location = None if raw.location is None else raw.location.decode("utf-8", "replace")
     if raw.retry_after is None:
-        return Answer(raw.status, raw.body, location=location)
+        return ReceivedAnswer(raw.status, raw.body, location=location)
     header = raw.retry_after.decode("latin-1")
     wait = retry_after_seconds(header, datetime.now(UTC))
-    return Answer(raw.status, raw.body, wait, location)
+    return ReceivedAnswer(raw.status, raw.body, wait, location)
 
 
 def _detail(error: BaseException) -> str:

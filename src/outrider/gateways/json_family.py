@@ -32,7 +32,7 @@ from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType
 from outrider.gateways.content import refuse_enclosures
 from outrider.gateways.family import Family, Target
-from outrider.gateways.http import Answer, base_url, is_about_certificates, words_of
+from outrider.gateways.http import ReceivedAnswer, base_url, is_about_certificates, words_of
 from outrider.gateways.http_check import reached, unanswered
 from outrider.gateways.json_receipts import receipt_reader
 from outrider.gateways.look_ups import declared_look_up, recipe_of
@@ -210,7 +210,7 @@ SMS_FAMILY = Family(SMS, _make_sms, receipt_reader)
 PUSH_FAMILY = Family(PUSH, _make_push, receipt_reader)
 
 
-def interpret(reference: IdempotencyKey, answer: Answer) -> CallResult:
+def interpret(reference: IdempotencyKey, answer: ReceivedAnswer) -> CallResult:
     """What an HTTP answer means in this family's protocol."""
     status = answer.status
     if status in THROTTLED:
@@ -236,7 +236,7 @@ def interpret(reference: IdempotencyKey, answer: Answer) -> CallResult:
     return _nonsense(status, words)
 
 
-def _rejected(reason: str | None, answer: Answer, words: str) -> Rejected | AttemptError:
+def _rejected(reason: str | None, answer: ReceivedAnswer, words: str) -> Rejected | AttemptError:
     if reason is None or not REASON.fullmatch(reason):
         # Whatever it means, the message was not taken.
         return AttemptError(Progress.ANSWERED, INVALID_ANSWER, words)

@@ -14,7 +14,7 @@ from outrider.domain.errors import Overloaded
 from outrider.domain.receipts import Receipt
 from outrider.domain.webhook_signatures import signed_headers
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME
-from outrider.gateways.http import Answer
+from outrider.gateways.http import ReceivedAnswer
 from outrider.gateways.http_client import HttpClient
 from outrider.gateways.json_receipts import ReceiptDocument, ReceiptsDocument
 from outrider.gateways.mail_receiver import ReturnMailbox
@@ -56,6 +56,8 @@ class PostedInbox:
             headers=headers,
             timeout_seconds=POSTED_INBOX_SECONDS,
         )
-        if not isinstance(answer, Answer) or not 200 <= answer.status < 300:
-            outcome = f"HTTP {answer.status}" if isinstance(answer, Answer) else repr(answer)
+        if not isinstance(answer, ReceivedAnswer) or not 200 <= answer.status < 300:
+            outcome = (
+                f"HTTP {answer.status}" if isinstance(answer, ReceivedAnswer) else repr(answer)
+            )
             raise Overloaded(f"the server did not take a receipt: {outcome}", retry_after_seconds=1)

@@ -35,7 +35,7 @@ from outrider.domain.reference_memory import memory_of
 from outrider.domain.submission import GatewayType
 from outrider.gateways.content import INCOMPLETE, Content, content, refuse_enclosures
 from outrider.gateways.family import Target
-from outrider.gateways.http import Answer, is_about_certificates, words_of
+from outrider.gateways.http import ReceivedAnswer, is_about_certificates, words_of
 from outrider.gateways.http_check import Question, judged, unanswered
 from outrider.gateways.look_ups import NoAnswer, as_target_declares, recipe_of
 from outrider.limits.gateways import (
@@ -170,7 +170,7 @@ class ProviderGateway(ABC):
         )
         if isinstance(answer, NotBegun):
             return answer
-        if isinstance(answer, Answer):
+        if isinstance(answer, ReceivedAnswer):
             return self._interpret(answer)
         if is_about_certificates(answer):
             return Held(answer.code, answer.detail)
@@ -219,7 +219,7 @@ class ProviderGateway(ABC):
         """Every text that must not appear in a detail."""
         return [credential.value() for credential in self._credentials.values()]
 
-    def _interpret(self, answer: Answer) -> CallResult:
+    def _interpret(self, answer: ReceivedAnswer) -> CallResult:
         status = answer.status
         reply = self._said(answer.body)
         is_own = reply.code is not None or bool(reply.detail)
@@ -236,7 +236,9 @@ class ProviderGateway(ABC):
             return AttemptError(Progress.SENT_NO_ANSWER, code, detail)
         return self._refusal(answer, reply.code or "", detail, is_own=is_own)
 
-    def _refusal(self, answer: Answer, code: str | int, detail: str, *, is_own: bool) -> CallResult:
+    def _refusal(
+        self, answer: ReceivedAnswer, code: str | int, detail: str, *, is_own: bool
+    ) -> CallResult:
         status, reason = answer.status, self.reasons.get(code)
         if code in self.ours or reason == UNAUTHORIZED:
             return Held(self.ours.get(code, UNAUTHORIZED), detail)

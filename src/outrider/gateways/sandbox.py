@@ -17,7 +17,7 @@ from typing import Annotated, Any, BinaryIO, Self
 import msgspec
 from aiohttp import web
 
-from outrider.gateways.sandbox_emitter import Message, ReceiptEmitter, ReceiptPlan
+from outrider.gateways.sandbox_emitter import DeliveredMessage, ReceiptEmitter, ReceiptPlan
 from outrider.gateways.sandbox_files import ReceivedFile
 from outrider.gateways.sandbox_look_ups import Kept, by_reference, kept, listed
 from outrider.gateways.sandbox_mail import MailSession
@@ -272,7 +272,9 @@ class Sandbox:
         if self.emitter is not None and self.deliveries[reference] > before:
             callback_url, token = status_callback(provider, request.headers, body)
             self.emitter.delivered(
-                Message(provider.protocol, reference, message_id, to, "", callback_url, token)
+                DeliveredMessage(
+                    provider.protocol, reference, message_id, to, "", callback_url, token
+                )
             )
         await self.wait()
         if outcome is Outcome.DROPPED:

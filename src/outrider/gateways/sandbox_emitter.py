@@ -19,7 +19,7 @@ import aiohttp
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.receipts import ReceiptEvent
-from outrider.gateways.sandbox_receipts import WRITERS, Report, signed_post
+from outrider.gateways.sandbox_receipts import WRITERS, ProviderReport, signed_post
 from outrider.limits.gateways import (
     SANDBOX_RECEIPT_POSTS,
     SANDBOX_RECEIPT_RETRY_CAP_SECONDS,
@@ -54,7 +54,7 @@ class ReceiptPlan:
 
 
 @dataclass(frozen=True, slots=True)
-class Message:
+class DeliveredMessage:
     """What the simulator delivered, as far as its receipts need it."""
 
     protocol: str
@@ -70,7 +70,7 @@ class Message:
 @dataclass(frozen=True, slots=True)
 class _Waiting:
     protocol: str
-    report: Report
+    report: ProviderReport
     url: str
     secret: str = field(repr=False)
     is_forged: bool = False
@@ -106,7 +106,7 @@ class ReceiptEmitter:
     def summary(self) -> dict[str, int]:
         return {**self.counts, "waiting": len(self._queue) + len(self._posts)}
 
-    def delivered(self, message: Message) -> None:
+    def delivered(self, message: DeliveredMessage) -> None:
         """Decides at once what will be reported; nothing is awaited."""
         writer = WRITERS.get(message.protocol)
         url, secret = self._addressed(message)
@@ -125,7 +125,7 @@ class ReceiptEmitter:
             report = self._report(message, ReceiptEvent.BOUNCED)
             self._wait(_Waiting(message.protocol, report, url, FORGERS_SECRET, is_forged=True), 1)
 
-    def _addressed(self, message: Message) -> tuple[str | None, str | None]:
+    def _addressed(self, message: DeliveredMessage) -> tuple[str | None, str | None]:
         url = message.callback_url or self.plan.url
         secret = message.token or self.plan.secret
         return None if url is None else url.replace(TYPE_PLACE, message.protocol), secret
@@ -140,9 +140,9 @@ class ReceiptEmitter:
             events.append(ReceiptEvent.REPLIED)
         return events
 
-    def _report(self, message: Message, event: ReceiptEvent) -> Report:
+    def _report(self, message: DeliveredMessage, event: ReceiptEvent) -> ProviderReport:
         report_id = str(uuid.UUID(int=self._dice.getrandbits(128), version=4))
-        return Report(
+        return ProviderReport(
             report_id, event, message.reference, message.message_id, message.to,
             datetime.now(UTC), message.sender,
         )  # fmt: skip

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from aiosmtpd.smtp import SMTP, Envelope, Session
 
-from outrider.gateways.sandbox_emitter import Message
+from outrider.gateways.sandbox_emitter import DeliveredMessage
 from outrider.gateways.sandbox_files import files_of_mail
 from outrider.gateways.sandbox_look_ups import Kept
 from outrider.gateways.sandbox_providers import Outcome
@@ -72,7 +72,7 @@ class _Mailroom:
             sandbox.keep(Kept("smtp", reference, f"sandbox-{number}", recipients, at))
         if sandbox.emitter is not None and sandbox.deliveries[reference] > before:
             to, sender = ", ".join(envelope.rcpt_tos), envelope.mail_from or ""
-            message = Message("smtp", reference, f"sandbox-{number}", to, sender)
+            message = DeliveredMessage("smtp", reference, f"sandbox-{number}", to, sender)
             sandbox.emitter.delivered(message)
         await sandbox.wait()
         match outcome:

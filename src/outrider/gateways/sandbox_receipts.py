@@ -28,7 +28,7 @@ Event = ReceiptEvent
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ProviderReport:
     """A provider's report on one message; its family decides the format."""
 
     report_id: str
@@ -53,14 +53,14 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    post: Callable[[Sequence[Report], str, str, datetime], Post]
+    post: Callable[[Sequence[ProviderReport], str, str, datetime], Post]
     """Reports, URL and secret, and when it is signed."""
     events: frozenset[ReceiptEvent]
     batches: bool = False
 
 
 def signed_post(
-    protocol: str, reports: Sequence[Report], url: str, secret: str, at: datetime
+    protocol: str, reports: Sequence[ProviderReport], url: str, secret: str, at: datetime
 ) -> Post:
     """One request about these, or about the first of them if the family has no batches."""
     return WRITERS[protocol].post(reports, url, secret, at)
@@ -69,7 +69,7 @@ def signed_post(
 # sms and push: our own document.
 
 
-def _json_post(reports: Sequence[Report], url: str, secret: str, at: datetime) -> Post:
+def _json_post(reports: Sequence[ProviderReport], url: str, secret: str, at: datetime) -> Post:
     documents = [
         ReceiptDocument.of(
             Receipt(
@@ -120,7 +120,7 @@ _MESSAGE_WORDS: Final = {
 }  # fmt: skip
 
 
-def _message_post(reports: Sequence[Report], url: str, secret: str, _at: datetime) -> Post:
+def _message_post(reports: Sequence[ProviderReport], url: str, secret: str, _at: datetime) -> Post:
     report = reports[0]
     if report.event is Event.REPLIED:
         sid = f"SM{hashlib.md5(report.report_id.encode(), usedforsecurity=False).hexdigest()}"
@@ -131,7 +131,7 @@ def _message_post(reports: Sequence[Report], url: str, secret: str, _at: datetim
     return _twilio_post(url, form | _MESSAGE_WORDS[report.event], secret)
 
 
-def _call_post(reports: Sequence[Report], url: str, secret: str, _at: datetime) -> Post:
+def _call_post(reports: Sequence[ProviderReport], url: str, secret: str, _at: datetime) -> Post:
     report = reports[0]
     form = {"CallSid": report.message_id, "To": report.to, "Timestamp": format_datetime(report.at)}
     return _twilio_post(url, form | _CALL_WORDS[report.event], secret)
@@ -161,7 +161,7 @@ _RESEND_WORDS: Final = {
 }
 
 
-def _resend_post(reports: Sequence[Report], url: str, secret: str, at: datetime) -> Post:
+def _resend_post(reports: Sequence[ProviderReport], url: str, secret: str, at: datetime) -> Post:
     report = reports[0]
     data: dict[str, object] = {
         "email_id": report.message_id,
@@ -192,7 +192,7 @@ _WHATSAPP_ERRORS: Final = {
 }
 
 
-def _whatsapp_post(reports: Sequence[Report], url: str, secret: str, _at: datetime) -> Post:
+def _whatsapp_post(reports: Sequence[ProviderReport], url: str, secret: str, _at: datetime) -> Post:
     statuses, messages = [], []
     for report in reports:
         phone, second = report.to.lstrip("+"), str(int(report.at.timestamp()))
@@ -225,11 +225,11 @@ def _whatsapp_post(reports: Sequence[Report], url: str, secret: str, _at: dateti
 # Mail: a delivery status notification, a feedback report or a reply, posted raw.
 
 
-def _mail_post(reports: Sequence[Report], url: str, secret: str, at: datetime) -> Post:
+def _mail_post(reports: Sequence[ProviderReport], url: str, secret: str, at: datetime) -> Post:
     return standard_post(url, returned_mail(reports[0]), MAIL_TYPE, secret, at)
 
 
-def returned_mail(report: Report) -> bytes:
+def returned_mail(report: ProviderReport) -> bytes:
     """The mail that comes back, as a mail server or a mailbox provider writes it."""
     sender = report.sender or "bounces@sandbox.example"
     head = [
@@ -270,7 +270,7 @@ def returned_mail(report: Report) -> bytes:
     return "\r\n".join([*head, *lines, "--sandbox--", ""]).encode()
 
 
-def _fields(report: Report) -> list[str]:
+def _fields(report: ProviderReport) -> list[str]:
     if report.event is Event.COMPLAINED:
         return [
             "Feedback-Type: abuse", "User-Agent: sandbox/1", "Version: 1",

@@ -63,7 +63,7 @@ _OF_OUR_STANDING = re.compile(
 )
 
 
-class Rule(NamedTuple):
+class AnswerRule(NamedTuple):
     """For replies of one kind (4 or 5) at these steps: what they are about, and their name.
 
     `enhanced` is the rest of the code after its first digit; "" is a reply without one.
@@ -96,66 +96,68 @@ _CREDENTIALS = frozenset({530, 534, 535, 538})
 _MAILBOX = frozenset({500, 501, 550, 551, 552, 553})
 _TOO_BIG = ("2.3", "3.4")
 
-RULES: Final[tuple[Rule, ...]] = (
+RULES: Final[tuple[AnswerRule, ...]] = (
     # "Later". When the recipient is named it is about that recipient (a greylist, a full mailbox);
     # the system's own problems affect everyone.
-    Rule(EVERYWHERE, 4, Party.TARGET, "", frozenset({CLOSING}), source="RFC 5321, 3.8"),
-    Rule(frozenset({Step.RCPT}), 4, Party.TARGET, "", enhanced=("3.", "4.", "5."),
-         source="RFC 3463, 3.4-3.6"),
-    Rule(frozenset({Step.RCPT}), 4, Party.ITEM, "", source="RFC 6647, 2"),
-    Rule(WITH_THE_MESSAGE, 4, Party.ITEM, "", enhanced=("1.", "2."), source="RFC 3463, 3.2-3.3"),
-    Rule(EVERYWHERE, 4, Party.TARGET, ""),
+    AnswerRule(EVERYWHERE, 4, Party.TARGET, "", frozenset({CLOSING}), source="RFC 5321, 3.8"),
+    AnswerRule(frozenset({Step.RCPT}), 4, Party.TARGET, "", enhanced=("3.", "4.", "5."),
+               source="RFC 3463, 3.4-3.6"),
+    AnswerRule(frozenset({Step.RCPT}), 4, Party.ITEM, "", source="RFC 6647, 2"),
+    AnswerRule(WITH_THE_MESSAGE, 4, Party.ITEM, "", enhanced=("1.", "2."),
+               source="RFC 3463, 3.2-3.3"),
+    AnswerRule(EVERYWHERE, 4, Party.TARGET, ""),
     # Permanent refusals before any recipient is named.
-    Rule(frozenset({Step.GREETING}), 5, Party.US, CONNECTION_REJECTED, source="RFC 5321, 3.1"),
-    Rule(frozenset({Step.HELLO}), 5, Party.US, HELO_REFUSED, source="RFC 5321, 4.1.4"),
-    Rule(frozenset({Step.TLS}), 5, Party.US, TLS_FAILURE, source="RFC 3207, 4"),
-    Rule(frozenset({Step.AUTH}), 5, Party.US, UNAUTHORIZED, source="RFC 4954, 6"),
-    Rule(EVERYWHERE, 5, Party.US, UNAUTHORIZED, _CREDENTIALS, source="RFC 4954, 6"),
-    Rule(frozenset({Step.MAIL}), 5, Party.ITEM, MESSAGE_REFUSED, frozenset({552}),
-         source="RFC 1870, 6.1"),
-    Rule(frozenset({Step.MAIL}), 5, Party.ITEM, MESSAGE_REFUSED, enhanced=_TOO_BIG,
-         source="RFC 3463, 3.3-3.4"),
-    Rule(frozenset({Step.MAIL}), 5, Party.US, SENDER_REFUSED, source="RFC 5321, 3.3"),
+    AnswerRule(frozenset({Step.GREETING}), 5, Party.US, CONNECTION_REJECTED,
+               source="RFC 5321, 3.1"),
+    AnswerRule(frozenset({Step.HELLO}), 5, Party.US, HELO_REFUSED, source="RFC 5321, 4.1.4"),
+    AnswerRule(frozenset({Step.TLS}), 5, Party.US, TLS_FAILURE, source="RFC 3207, 4"),
+    AnswerRule(frozenset({Step.AUTH}), 5, Party.US, UNAUTHORIZED, source="RFC 4954, 6"),
+    AnswerRule(EVERYWHERE, 5, Party.US, UNAUTHORIZED, _CREDENTIALS, source="RFC 4954, 6"),
+    AnswerRule(frozenset({Step.MAIL}), 5, Party.ITEM, MESSAGE_REFUSED, frozenset({552}),
+               source="RFC 1870, 6.1"),
+    AnswerRule(frozenset({Step.MAIL}), 5, Party.ITEM, MESSAGE_REFUSED, enhanced=_TOO_BIG,
+               source="RFC 3463, 3.3-3.4"),
+    AnswerRule(frozenset({Step.MAIL}), 5, Party.US, SENDER_REFUSED, source="RFC 5321, 3.3"),
     # Many servers defer their objections to HELO and sender until the recipient is named.
-    Rule(WITH_THE_RECIPIENT, 5, Party.US, SENDER_REFUSED, enhanced=("1.7", "1.8"),
-         source="RFC 3463, 3.2"),
-    Rule(WITH_THE_RECIPIENT, 5, Party.US, HELO_REFUSED, enhanced=("5.", "7.", ""),
-         words=_OF_THE_HELO, source="Postfix, smtpd_delay_reject"),
-    Rule(WITH_THE_RECIPIENT, 5, Party.US, SENDER_REFUSED, enhanced=("5.", "7.", ""),
-         words=_OF_THE_SENDER, source="Postfix, smtpd_delay_reject"),
+    AnswerRule(WITH_THE_RECIPIENT, 5, Party.US, SENDER_REFUSED, enhanced=("1.7", "1.8"),
+               source="RFC 3463, 3.2"),
+    AnswerRule(WITH_THE_RECIPIENT, 5, Party.US, HELO_REFUSED, enhanced=("5.", "7.", ""),
+               words=_OF_THE_HELO, source="Postfix, smtpd_delay_reject"),
+    AnswerRule(WITH_THE_RECIPIENT, 5, Party.US, SENDER_REFUSED, enhanced=("5.", "7.", ""),
+               words=_OF_THE_SENDER, source="Postfix, smtpd_delay_reject"),
     # About this recipient, or this message.
-    Rule(WITH_THE_RECIPIENT, 5, Party.ITEM, MESSAGE_REFUSED, enhanced=_TOO_BIG,
-         source="RFC 3463, 3.3-3.4"),
-    Rule(WITH_THE_RECIPIENT, 5, Party.ITEM, RECIPIENT_REFUSED, enhanced=("1.", "2."),
-         source="RFC 3463, 3.2-3.3"),
-    Rule(WITH_THE_RECIPIENT, 5, Party.ITEM, MESSAGE_REFUSED, enhanced=("6.",),
-         source="RFC 3463, 3.7"),
-    Rule(WITH_THE_MESSAGE, 5, Party.ITEM, MESSAGE_REFUSED, frozenset({500, 501, 552}), ("",)),
+    AnswerRule(WITH_THE_RECIPIENT, 5, Party.ITEM, MESSAGE_REFUSED, enhanced=_TOO_BIG,
+               source="RFC 3463, 3.3-3.4"),
+    AnswerRule(WITH_THE_RECIPIENT, 5, Party.ITEM, RECIPIENT_REFUSED, enhanced=("1.", "2."),
+               source="RFC 3463, 3.2-3.3"),
+    AnswerRule(WITH_THE_RECIPIENT, 5, Party.ITEM, MESSAGE_REFUSED, enhanced=("6.",),
+               source="RFC 3463, 3.7"),
+    AnswerRule(WITH_THE_MESSAGE, 5, Party.ITEM, MESSAGE_REFUSED, frozenset({500, 501, 552}), ("",)),
     # About the system there, or about us.
-    Rule(WITH_THE_RECIPIENT, 5, Party.TARGET, TARGET_FAILS, enhanced=("3.", "4."),
-         source="RFC 3463, 3.4-3.5"),
-    Rule(WITH_THE_RECIPIENT, 5, Party.US, PROTOCOL_REFUSED, enhanced=("5.",),
-         source="RFC 3463, 3.6"),
-    Rule(WITH_THE_RECIPIENT, 5, Party.US, BLOCKED, enhanced=("7.",), source="RFC 3463, 3.8"),
+    AnswerRule(WITH_THE_RECIPIENT, 5, Party.TARGET, TARGET_FAILS, enhanced=("3.", "4."),
+               source="RFC 3463, 3.4-3.5"),
+    AnswerRule(WITH_THE_RECIPIENT, 5, Party.US, PROTOCOL_REFUSED, enhanced=("5.",),
+               source="RFC 3463, 3.6"),
+    AnswerRule(WITH_THE_RECIPIENT, 5, Party.US, BLOCKED, enhanced=("7.",), source="RFC 3463, 3.8"),
     # Only three digits: at RCPT the mailbox codes are about the mailbox, unless the text mentions
     # our reputation.
-    Rule(frozenset({Step.RCPT}), 5, Party.US, BLOCKED, _MAILBOX, words=_OF_OUR_STANDING),
-    Rule(frozenset({Step.RCPT}), 5, Party.ITEM, RECIPIENT_REFUSED, _MAILBOX,
-         source="RFC 5321, 4.2.3"),
-    Rule(WITH_THE_RECIPIENT, 5, Party.US, BLOCKED, frozenset({550, 554})),
-    Rule(WITH_THE_RECIPIENT, 5, Party.US, PROTOCOL_REFUSED),
+    AnswerRule(frozenset({Step.RCPT}), 5, Party.US, BLOCKED, _MAILBOX, words=_OF_OUR_STANDING),
+    AnswerRule(frozenset({Step.RCPT}), 5, Party.ITEM, RECIPIENT_REFUSED, _MAILBOX,
+               source="RFC 5321, 4.2.3"),
+    AnswerRule(WITH_THE_RECIPIENT, 5, Party.US, BLOCKED, frozenset({550, 554})),
+    AnswerRule(WITH_THE_RECIPIENT, 5, Party.US, PROTOCOL_REFUSED),
 )  # fmt: skip
 """The first match decides."""
 
 
-def rule_for(step: Step, code: int, text: str) -> Rule | None:
+def rule_for(step: Step, code: int, text: str) -> AnswerRule | None:
     """None: no rule, so the reply is not an answer."""
     found = ENHANCED_CODE.match(text)
     enhanced = found[1] if found else ""
     return next(_met(step, code, enhanced, text), None)
 
 
-def _met(step: Step, code: int, enhanced: str, text: str) -> Iterator[Rule]:
+def _met(step: Step, code: int, enhanced: str, text: str) -> Iterator[AnswerRule]:
     return (rule for rule in RULES if rule.is_met_by(step, code, enhanced, text))
 
 
@@ -182,7 +184,7 @@ def judged(
     return _suspected(rule, detail, suspicions.refused(reference))
 
 
-def _suspected(rule: Rule, detail: str, suspicion: Suspicion) -> CallResult:
+def _suspected(rule: AnswerRule, detail: str, suspicion: Suspicion) -> CallResult:
     """A refusal that names us, but came after a recipient was named: one alone proves nothing."""
     match suspicion:
         case Suspicion.US:

@@ -11,7 +11,7 @@ from typing import Any
 from outrider.domain.addresses import normalise_email
 from outrider.domain.recipients import AddressKind
 from outrider.limits.phases import DNS_DOMAINS_SHOWN_MAX, DNS_TIMEOUT_SECONDS, DNS_TRIES
-from outrider.phases.mail_domains import MailDomains, Reception, Verdict
+from outrider.phases.mail_domains import DomainVerdict, MailDomains, Reception
 from outrider.ports.phases import AudienceMember, PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 
 
@@ -71,7 +71,7 @@ def _with_domain(members: Sequence[AudienceMember]) -> Iterator[tuple[AudienceMe
             yield member, member.email.rpartition("@")[2]
 
 
-def _detail(bad: Counter[str], verdicts: Mapping[str, Verdict]) -> dict[str, object]:
+def _detail(bad: Counter[str], verdicts: Mapping[str, DomainVerdict]) -> dict[str, object]:
     """The domains that matter most, and how many more there are."""
     if not bad:
         return {}

@@ -11,7 +11,7 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.texts import storable
 from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
 from outrider.limits.phases import LINK_CONCURRENCY, LINK_SECONDS, LINKS_MAX, LINKS_PER_JOB
-from outrider.phases.link_checker import Finding, LinkChecker, without_credentials
+from outrider.phases.link_checker import LinkChecker, LinkFinding, without_credentials
 from outrider.phases.links import links_of
 from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 
@@ -55,11 +55,11 @@ class HttpValidation:
             {name: found for name, found in detail.items() if found},
         )
 
-    async def _ask(self, links: Sequence[str]) -> list[Finding]:
+    async def _ask(self, links: Sequence[str]) -> list[LinkFinding]:
         turns = asyncio.Semaphore(LINK_CONCURRENCY)
         checker = LinkChecker(allow_private=self._allow_private, seconds=self._seconds)
 
-        async def in_turn(link: str) -> Finding:
+        async def in_turn(link: str) -> LinkFinding:
             async with turns:
                 return await checker.check(link)
 
@@ -80,7 +80,7 @@ def _shown(link: str) -> str | None:
     return storable(without_credentials(link)[:ERROR_DETAIL_MAX_CHARACTERS])
 
 
-def _as_document(finding: Finding) -> dict[str, object]:
+def _as_document(finding: LinkFinding) -> dict[str, object]:
     if finding.status is not None:
         return {"status": finding.status}
     return {"reason": finding.reason}

@@ -37,7 +37,7 @@ _REASONS: Final = {
 }
 
 
-class Finding(NamedTuple):
+class LinkFinding(NamedTuple):
     """The last status of a link, or the reason why it has none."""
 
     status: int | None = None
@@ -67,30 +67,30 @@ class LinkChecker:
             lambda: asyncio.Semaphore(LINK_CONNECTIONS_PER_HOST)
         )
 
-    async def check(self, link: str) -> Finding:
+    async def check(self, link: str) -> LinkFinding:
         if len(link) > LINK_MAX_CHARACTERS:
-            return Finding(reason=f"is longer than {LINK_MAX_CHARACTERS} characters")
+            return LinkFinding(reason=f"is longer than {LINK_MAX_CHARACTERS} characters")
         try:
             async with asyncio.timeout(self._seconds):
                 return await self._follow(link)
         except Unfit as unfit:
-            return Finding(reason=str(unfit))
+            return LinkFinding(reason=str(unfit))
         except TimeoutError:
-            return Finding(reason=_REASONS["timeout"])
+            return LinkFinding(reason=_REASONS["timeout"])
         except ValueError:
-            return Finding(reason=NO_URL)
+            return LinkFinding(reason=NO_URL)
 
     async def close(self) -> None:
         await self._client.close()
 
-    async def _follow(self, link: str) -> Finding:
+    async def _follow(self, link: str) -> LinkFinding:
         url = _fit(URL(link))
         for _ in range(LINK_REDIRECTS_MAX + 1):
             status, location = await self._ask(url)
             if status not in REDIRECTS or not location:
-                return Finding(status)
+                return LinkFinding(status)
             url = _fit(url.join(URL(location)))
-        return Finding(reason=f"redirects more than {LINK_REDIRECTS_MAX} times")
+        return LinkFinding(reason=f"redirects more than {LINK_REDIRECTS_MAX} times")
 
     async def _ask(self, url: URL) -> tuple[int, str | None]:
         """HEAD, which costs least. Many servers get it wrong, so GET has the last word."""

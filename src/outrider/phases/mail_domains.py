@@ -40,18 +40,18 @@ class Reception(Enum):
     UNKNOWN = "unknown"
 
 
-class Verdict(NamedTuple):
+class DomainVerdict(NamedTuple):
     reception: Reception
     why: str
 
 
-HAS_MX = Verdict(Reception.RECEIVES, "has an MX record")
-HAS_ADDRESS = Verdict(Reception.RECEIVES, "has an address of its own")
-NULL_MX = Verdict(Reception.REFUSES, "declares that it accepts no mail (null MX)")
-NO_DOMAIN = Verdict(Reception.REFUSES, "does not exist")
-NO_HOST = Verdict(Reception.REFUSES, "has neither an MX record nor an address")
-NO_TIME = Verdict(Reception.UNKNOWN, "its name servers did not answer in time")
-NO_SERVER = Verdict(Reception.UNKNOWN, "no name server could answer")
+HAS_MX = DomainVerdict(Reception.RECEIVES, "has an MX record")
+HAS_ADDRESS = DomainVerdict(Reception.RECEIVES, "has an address of its own")
+NULL_MX = DomainVerdict(Reception.REFUSES, "declares that it accepts no mail (null MX)")
+NO_DOMAIN = DomainVerdict(Reception.REFUSES, "does not exist")
+NO_HOST = DomainVerdict(Reception.REFUSES, "has neither an MX record nor an address")
+NO_TIME = DomainVerdict(Reception.UNKNOWN, "its name servers did not answer in time")
+NO_SERVER = DomainVerdict(Reception.UNKNOWN, "no name server could answer")
 
 
 class MailDomains:
@@ -70,9 +70,11 @@ class MailDomains:
         self._timeout_seconds = timeout_seconds
         self._tries = tries
         self._turns = asyncio.Semaphore(concurrency)
-        self._known: TTLCache[str, Verdict] = TTLCache(DNS_CACHE_DOMAINS, DNS_CACHE_SECONDS, now)
+        self._known: TTLCache[str, DomainVerdict] = TTLCache(
+            DNS_CACHE_DOMAINS, DNS_CACHE_SECONDS, now
+        )
 
-    async def verdicts(self, domains: Iterable[str]) -> dict[str, Verdict]:
+    async def verdicts(self, domains: Iterable[str]) -> dict[str, DomainVerdict]:
         unique = list(dict.fromkeys(domains))
         try:
             resolver = self._resolver()
@@ -81,7 +83,7 @@ class MailDomains:
         found = await asyncio.gather(*(self._verdict(resolver, domain) for domain in unique))
         return dict(zip(unique, found, strict=True))
 
-    async def _verdict(self, resolver: dns.asyncresolver.Resolver, domain: str) -> Verdict:
+    async def _verdict(self, resolver: dns.asyncresolver.Resolver, domain: str) -> DomainVerdict:
         known = self._known.get(domain)
         if known is not None:
             return known
@@ -91,7 +93,7 @@ class MailDomains:
             self._known[domain] = verdict
         return verdict
 
-    async def _patiently(self, resolver: dns.asyncresolver.Resolver, domain: str) -> Verdict:
+    async def _patiently(self, resolver: dns.asyncresolver.Resolver, domain: str) -> DomainVerdict:
         verdict = await look_up(resolver, domain)
         for _ in range(1, self._tries):
             if verdict.reception is not Reception.UNKNOWN:
@@ -111,12 +113,12 @@ class MailDomains:
         return resolver
 
 
-async def look_up(resolver: dns.asyncresolver.Resolver, domain: str) -> Verdict:
+async def look_up(resolver: dns.asyncresolver.Resolver, domain: str) -> DomainVerdict:
     """What DNS currently says about one domain."""
     # Fully qualified, so that no search list is applied.
     name = dns.name.from_text(domain + ".")
     exchanges = await _answers(resolver, name, dns.rdatatype.MX)
-    if isinstance(exchanges, Verdict):
+    if isinstance(exchanges, DomainVerdict):
         return exchanges
     if exchanges:
         usable = any(
@@ -127,7 +129,7 @@ async def look_up(resolver: dns.asyncresolver.Resolver, domain: str) -> Verdict:
     doubt = None
     for kind in (dns.rdatatype.A, dns.rdatatype.AAAA):
         addresses = await _answers(resolver, name, kind)
-        if isinstance(addresses, Verdict):
+        if isinstance(addresses, DomainVerdict):
             doubt = doubt or addresses
         elif addresses:
             return HAS_ADDRESS
@@ -136,7 +138,7 @@ async def look_up(resolver: dns.asyncresolver.Resolver, domain: str) -> Verdict:
 
 async def _answers(
     resolver: dns.asyncresolver.Resolver, name: dns.name.Name, kind: dns.rdatatype.RdataType
-) -> Sequence[object] | Verdict:
+) -> Sequence[object] | DomainVerdict:
     """The records, which may be none, or the verdict if DNS gives no records."""
     try:
         answer = await resolver.resolve(name, kind, raise_on_no_answer=False, search=False)

@@ -10,7 +10,7 @@ from outrider.domain.campaigns import LAUNCH
 from outrider.phases.audience_import import AudienceImport
 from outrider.phases.dns_validation import DnsValidation
 from outrider.phases.http_validation import HttpValidation
-from outrider.phases.report import Report
+from outrider.phases.report import ReportPhase
 from outrider.plugins import Installed, installed, with_own_names
 from outrider.ports.phases import PhaseHandler
 
@@ -25,7 +25,7 @@ def load_handlers(nameservers: Sequence[str], allow_private: bool) -> dict[str, 
         AudienceImport(),
         DnsValidation(nameservers),
         HttpValidation(allow_private=allow_private),
-        Report(),
+        ReportPhase(),
     )
     handlers = {handler.name: handler for handler in built_in}
     found = installed(GROUP, "phase", NAME)

@@ -9,14 +9,14 @@ import msgspec
 
 from outrider.domain.errors import Conflict
 from outrider.phases import results_csv
-from outrider.phases.report_figures import Figures, Tally, read_launch
+from outrider.phases.report_figures import Figures, LineTally, read_launch
 from outrider.phases.report_page import report_page
 from outrider.ports.phases import PhaseContext, PhaseJob, PhaseJobPlan, PhaseResult
 
 RESULTS, CERTIFICATE, PAGE = "results.csv", "certificate.json", "report.html"
 
 
-class Report:
+class ReportPhase:
     name = "report"
 
     async def plan(self, context: PhaseContext) -> Sequence[PhaseJobPlan]:  # noqa: ARG002 - the port's
@@ -25,7 +25,7 @@ class Report:
 
     async def process(self, context: PhaseContext, job: PhaseJob) -> PhaseResult:
         summary = await _summary(context)
-        tally = Tally()
+        tally = LineTally()
         await context.keep(RESULTS, results_csv.MEDIA_TYPE, _results(context, tally))
         proof = msgspec.json.format(msgspec.json.encode(summary["certificate"]), indent=2)
         await context.keep(CERTIFICATE, "application/json", _whole(proof + b"\n"))
@@ -46,7 +46,7 @@ async def _summary(context: PhaseContext) -> Mapping[str, object]:
     return summary
 
 
-async def _results(context: PhaseContext, tally: Tally) -> AsyncIterator[bytes]:
+async def _results(context: PhaseContext, tally: LineTally) -> AsyncIterator[bytes]:
     yield results_csv.header()
     async for lines in context.launch_lines():
         tally.count(lines)

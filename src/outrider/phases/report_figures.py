@@ -20,7 +20,7 @@ NOT_SENT = frozenset({"failed", "skipped"})
 OTHER_REASONS = "other reasons"
 
 
-class RunLine(msgspec.Struct, frozen=True, rename="camel"):
+class ReportedRun(msgspec.Struct, frozen=True, rename="camel"):
     status: str = ""
     channel: str = ""
     created_at: Any = None
@@ -44,7 +44,7 @@ class Terms(msgspec.Struct, frozen=True, rename="camel"):
         return self.intended == accounted
 
 
-class Criterion(msgspec.Struct, frozen=True):
+class ShownCriterion(msgspec.Struct, frozen=True):
     name: str
     holds: bool
     detail: str
@@ -54,7 +54,7 @@ class CertificateLine(msgspec.Struct, frozen=True, rename="camel"):
     run_id: str
     campaign_id: str
     holds: bool
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[ShownCriterion, ...]
     ledger_digest: str
     issued_at: str
 
@@ -68,14 +68,14 @@ class Reason(msgspec.Struct, frozen=True):
 class Launch(msgspec.Struct, frozen=True):
     """`accounting` is of all `runs` together: the latest, and those that it retried."""
 
-    run: RunLine
+    run: ReportedRun
     accounting: Terms
     certificate: CertificateLine
     runs: int = 1
 
 
 @dataclass
-class Tally:
+class LineTally:
     """How many lines there are of each channel and outcome, and why messages were not sent."""
 
     lines: int = 0
@@ -114,7 +114,7 @@ class Tally:
 class Figures:
     campaign_name: str
     launch: Launch
-    tally: Tally
+    tally: LineTally
 
 
 def read_launch(summary: Mapping[str, object]) -> Launch:

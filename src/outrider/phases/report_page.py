@@ -14,7 +14,14 @@ from outrider.domain.texts import storable
 from outrider.domain.times import rfc3339
 from outrider.limits.phases import REPORT_NAME_SHOWN_CHARACTERS, REPORT_REASONS_SHOWN_MAX
 from outrider.phases.report_charts import WIDTH, outcome_style, pieces
-from outrider.phases.report_figures import CertificateLine, Figures, Reason, RunLine, Tally, Terms
+from outrider.phases.report_figures import (
+    CertificateLine,
+    Figures,
+    LineTally,
+    Reason,
+    ReportedRun,
+    Terms,
+)
 from outrider.rendering.pages import pages_in
 
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
@@ -77,7 +84,7 @@ def _counts(terms: Terms) -> dict[str, int]:
     }
 
 
-def _facts(run: RunLine, runs: int) -> Iterable[tuple[str, str]]:
+def _facts(run: ReportedRun, runs: int) -> Iterable[tuple[str, str]]:
     known = {
         "run" if runs == 1 else "latest run": run.status,
         "channel": run.channel,
@@ -107,7 +114,7 @@ def _deliveries(counts: DeliveryCounts) -> str:
     return f"As reported by receipts, for {counts.reported:,} of {sent:,} sent messages: {said}."
 
 
-def _channels(tally: Tally) -> list[dict[str, Any]]:
+def _channels(tally: LineTally) -> list[dict[str, Any]]:
     most = max((counts.total() for counts in tally.by_channel.values()), default=0)
     rows = []
     for channel, counts in sorted(tally.by_channel.items()):

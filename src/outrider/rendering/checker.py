@@ -13,7 +13,7 @@ from minijinja import TemplateError
 
 from outrider.limits.rendering import RENDER_CHECK_HERE_MAX_CHARACTERS, RENDER_FUEL
 from outrider.rendering import child
-from outrider.rendering.child import LENGTH, Answer, Request
+from outrider.rendering.child import LENGTH, RenderAnswer, RenderRequest
 from outrider.rendering.renderer import (
     child_command,
     child_environment,
@@ -58,7 +58,7 @@ class TemplateChecker:
         assert process.stdout is not None
         try:
             process.stdin.write(
-                child.frame(Request(None, storable(source), html=False, attributes=[]))
+                child.frame(RenderRequest(None, storable(source), html=False, attributes=[]))
             )
             process.stdin.flush()
             # A child ends itself once it has used too much processor time.
@@ -69,7 +69,7 @@ class TemplateChecker:
             self._end()
             return TOO_DEEP
         answered = process.stdout.read(*LENGTH.unpack(length))
-        problem = msgspec.msgpack.decode(answered, type=Answer).problem
+        problem = msgspec.msgpack.decode(answered, type=RenderAnswer).problem
         return problem and problem.removeprefix("body, ")
 
     def _start(self) -> subprocess.Popen[bytes]:

@@ -23,7 +23,7 @@ TEMPLATES_KEPT = 16
 DETAIL_MAX_CHARACTERS = 300
 
 
-class Limits(msgspec.Struct, frozen=True):
+class RenderLimits(msgspec.Struct, frozen=True):
     memory_bytes: int
     cpu_seconds: int
     item_cpu_seconds: float
@@ -32,7 +32,7 @@ class Limits(msgspec.Struct, frozen=True):
     subject_max_characters: int
 
 
-class Request(msgspec.Struct, array_like=True):
+class RenderRequest(msgspec.Struct, array_like=True):
     """One window. Without any attributes it only asks whether the template compiles."""
 
     subject: str | None
@@ -45,7 +45,7 @@ Item = tuple[str | None, str] | str
 """A rendered subject and body, or the detail of a problem."""
 
 
-class Answer(msgspec.Struct, array_like=True):
+class RenderAnswer(msgspec.Struct, array_like=True):
     """The items in order; if the template itself is wrong, only its problem."""
 
     problem: str | None
@@ -60,7 +60,7 @@ class Unprintable(ValueError):
         self.value = value
 
 
-def frame(message: Request | Answer) -> bytes:
+def frame(message: RenderRequest | RenderAnswer) -> bytes:
     payload = msgspec.msgpack.encode(message)
     return LENGTH.pack(len(payload)) + payload
 
@@ -94,33 +94,35 @@ def described(error: TemplateError) -> str:
 
 
 class WindowRenderer:
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: RenderLimits) -> None:
         self._limits = limits
         self._decode = msgspec.json.Decoder(dict[str, Any]).decode
         self._compiled = lru_cache(maxsize=TEMPLATES_KEPT)(compiled)
 
-    def answer(self, request: Request) -> Answer:
+    def answer(self, request: RenderRequest) -> RenderAnswer:
         try:
             return self._answer(request)
         finally:
             # What comes after the window is not its last item's fault.
             signal.setitimer(signal.ITIMER_PROF, 0)
 
-    def _answer(self, request: Request) -> Answer:
+    def _answer(self, request: RenderRequest) -> RenderAnswer:
         subject, body = request.subject, request.body
         self._begin_item()
         try:
             environment = self._compiled(subject, body, html=request.html, fuel=self._limits.fuel)
         except TemplateError as error:
             part = error.name or "template"
-            return Answer(f"{part}, {described(error)}"[:DETAIL_MAX_CHARACTERS], [])
-        return Answer(None, [self._item(environment, request, text) for text in request.attributes])
+            return RenderAnswer(f"{part}, {described(error)}"[:DETAIL_MAX_CHARACTERS], [])
+        return RenderAnswer(
+            None, [self._item(environment, request, text) for text in request.attributes]
+        )
 
     def _begin_item(self) -> None:
         """Using more processor time than this ends the process, by a signal."""
         signal.setitimer(signal.ITIMER_PROF, self._limits.item_cpu_seconds)
 
-    def _item(self, environment: Environment, request: Request, text: str) -> Item:
+    def _item(self, environment: Environment, request: RenderRequest, text: str) -> Item:
         self._begin_item()
         try:
             attributes = self._decode(text)
@@ -147,7 +149,7 @@ class WindowRenderer:
         return text_problem(self._limits, subject, body) or (subject, body)
 
 
-def text_problem(limits: Limits, subject: str | None, body: str) -> str | None:
+def text_problem(limits: RenderLimits, subject: str | None, body: str) -> str | None:
     """Characters that no provider accepts, and line breaks that would forge a header."""
     if len(body) > limits.body_max_bytes or len(body.encode()) > limits.body_max_bytes:
         return f"the body is larger than {limits.body_max_bytes} bytes"
@@ -174,7 +176,7 @@ def _names_of(
     return ", ".join(sorted(names)) or "a printed value"
 
 
-def _restrict(limits: Limits) -> None:
+def _restrict(limits: RenderLimits) -> None:
     """A memory limit, no file writes, and no core dump with personal data in it."""
     resource.setrlimit(resource.RLIMIT_AS, (limits.memory_bytes, limits.memory_bytes))
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
@@ -189,10 +191,10 @@ def _allow_cpu(seconds: int) -> None:
 
 
 def main() -> None:
-    limits = msgspec.json.decode(sys.argv[1], type=Limits)
+    limits = msgspec.json.decode(sys.argv[1], type=RenderLimits)
     _restrict(limits)
     renderer = WindowRenderer(limits)
-    decoder = msgspec.msgpack.Decoder(Request)
+    decoder = msgspec.msgpack.Decoder(RenderRequest)
     while length := sys.stdin.buffer.read(LENGTH.size):
         _allow_cpu(limits.cpu_seconds)
         request = decoder.decode(sys.stdin.buffer.read(*LENGTH.unpack(length)))

@@ -21,7 +21,7 @@ from outrider.limits.rendering import (
     RENDER_WINDOW_SECONDS,
 )
 from outrider.ports.renderer import Rendered, RenderProblem
-from outrider.rendering.child import Limits
+from outrider.rendering.child import RenderLimits
 from outrider.rendering.renderer import (
     LIMITS_EXCEEDED,
     ProcessRenderer,
@@ -34,7 +34,7 @@ from outrider.rendering.renderer import (
 class RenderPool:
     def __init__(
         self,
-        limits: Limits | None = None,
+        limits: RenderLimits | None = None,
         *,
         window_seconds: float = RENDER_WINDOW_SECONDS,
         waiting: int | None = None,

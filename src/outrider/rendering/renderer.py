@@ -27,7 +27,7 @@ from outrider.limits.rendering import (
 )
 from outrider.ports.renderer import Rendered, RenderProblem
 from outrider.rendering import child
-from outrider.rendering.child import LENGTH, Answer, Limits, Request
+from outrider.rendering.child import LENGTH, RenderAnswer, RenderLimits, RenderRequest
 
 LIMITS_EXCEEDED = RenderProblem("rendering exceeded its memory or time limit")
 MARKERS = ("{{", "{%", "{#")
@@ -35,8 +35,8 @@ CLOSE_SECONDS = 2.0
 PYTHON_NEEDS = ("PYTHONHOME", "LD_LIBRARY_PATH")
 
 
-def default_limits() -> Limits:
-    return Limits(
+def default_limits() -> RenderLimits:
+    return RenderLimits(
         memory_bytes=RENDER_MEMORY_BYTES,
         cpu_seconds=int(RENDER_WINDOW_SECONDS) + 1,
         item_cpu_seconds=RENDER_ITEM_CPU_SECONDS,
@@ -55,7 +55,7 @@ class ProcessRenderer:
 
     def __init__(
         self,
-        limits: Limits | None = None,
+        limits: RenderLimits | None = None,
         *,
         window_seconds: float = RENDER_WINDOW_SECONDS,
         niceness: int = 0,
@@ -89,7 +89,7 @@ class ProcessRenderer:
     ) -> list[Rendered | RenderProblem]:
         if not is_template(subject) and not is_template(body):
             return [plain(self._limits, subject, body)] * len(attributes)
-        window = Request(
+        window = RenderRequest(
             None if subject is None else storable(subject),
             storable(body),
             html,
@@ -109,7 +109,7 @@ class ProcessRenderer:
                     await process.wait()
             await self._kill()
 
-    async def _render_window(self, window: Request) -> list[Rendered | RenderProblem]:
+    async def _render_window(self, window: RenderRequest) -> list[Rendered | RenderProblem]:
         attributes = window.attributes
         # Answers are about as large as the template and its attributes; many small ones are
         # batched, and large ones never need much of the child's memory at once.
@@ -124,7 +124,7 @@ class ProcessRenderer:
                 return outcomes + [LIMITS_EXCEEDED] * (len(attributes) - done)
             alone = done < alone_until
             asked = attributes[done : done + (1 if alone else together)]
-            request = Request(window.subject, window.body, window.html, asked)
+            request = RenderRequest(window.subject, window.body, window.html, asked)
             answer = await self._ask(request, deadline)
             if answer is not None:
                 outcomes += _outcomes(answer, len(asked))
@@ -146,7 +146,7 @@ class ProcessRenderer:
     def _is_over(self, deadline: float) -> bool:
         return asyncio.get_running_loop().time() >= deadline
 
-    async def _ask(self, request: Request, deadline: float) -> Answer | None:
+    async def _ask(self, request: RenderRequest, deadline: float) -> RenderAnswer | None:
         """The child's answer, or None if it died or had to be killed."""
         process = self._process
         if process is None or process.returncode is not None:
@@ -178,7 +178,7 @@ class ProcessRenderer:
         step_back(process.pid, self._niceness)
         try:
             async with asyncio.timeout(RENDER_START_SECONDS):
-                await _converse(process, Request(None, "", html=False, attributes=[]))
+                await _converse(process, RenderRequest(None, "", html=False, attributes=[]))
         except (TimeoutError, EOFError, ConnectionError) as error:
             await self._kill()
             raise OutriderError(
@@ -205,22 +205,22 @@ def step_back(pid: int, niceness: int) -> None:
         os.setpriority(os.PRIO_PROCESS, pid, niceness)
 
 
-def plain(limits: Limits, subject: str | None, body: str) -> Rendered | RenderProblem:
+def plain(limits: RenderLimits, subject: str | None, body: str) -> Rendered | RenderProblem:
     """A text without markers is the same for every recipient."""
     problem = child.text_problem(limits, subject, body)
     return RenderProblem(problem) if problem else Rendered(subject, body)
 
 
-async def _converse(process: asyncio.subprocess.Process, request: Request) -> Answer:
+async def _converse(process: asyncio.subprocess.Process, request: RenderRequest) -> RenderAnswer:
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write(child.frame(request))
     await process.stdin.drain()
     (length,) = LENGTH.unpack(await process.stdout.readexactly(LENGTH.size))
-    return msgspec.msgpack.decode(await process.stdout.readexactly(length), type=Answer)
+    return msgspec.msgpack.decode(await process.stdout.readexactly(length), type=RenderAnswer)
 
 
-def _outcomes(answer: Answer, asked: int) -> list[Rendered | RenderProblem]:
+def _outcomes(answer: RenderAnswer, asked: int) -> list[Rendered | RenderProblem]:
     if answer.problem is not None:
         return [RenderProblem(answer.problem)] * asked
     assert len(answer.items) == asked
@@ -236,7 +236,7 @@ def storable(text: str) -> str:
     return text.encode(errors="backslashreplace").decode()
 
 
-def child_command(limits: Limits) -> list[str]:
+def child_command(limits: RenderLimits) -> list[str]:
     # -P keeps modules in the working directory out of the child.
     arguments = msgspec.json.encode(limits).decode()
     return [sys.executable, "-P", "-s", "-m", child.__name__, arguments]

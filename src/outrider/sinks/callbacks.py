@@ -14,7 +14,7 @@ from outrider.domain.call_results import AttemptError
 from outrider.domain.cloud_events import CONTENT_TYPE
 from outrider.domain.ids import Scope
 from outrider.domain.webhook_signatures import signed_headers
-from outrider.gateways.http import Answer
+from outrider.gateways.http import ReceivedAnswer
 from outrider.gateways.http_client import HttpClient
 from outrider.limits.bus import (
     CALLBACK_CONCURRENCY,
@@ -103,7 +103,7 @@ class CallbackSink:
             # The detail names hosts; what is kept with the event does not.
             log.warning("callback_failed", error=answer.code, detail=answer.detail)
             return Delivery(Verdict.FAILED, answer.code)
-        assert isinstance(answer, Answer), "nobody withholds an event"
+        assert isinstance(answer, ReceivedAnswer), "nobody withholds an event"
         if 200 <= answer.status < 300:
             return DELIVERED
         error = f"http_{answer.status}"

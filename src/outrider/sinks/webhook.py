@@ -8,7 +8,7 @@ from yarl import URL
 from outrider.domain.call_results import AttemptError
 from outrider.domain.cloud_events import CONTENT_TYPE
 from outrider.domain.webhook_signatures import signed_headers, signing_keys
-from outrider.gateways.http import Answer
+from outrider.gateways.http import ReceivedAnswer
 from outrider.gateways.http_client import HttpClient
 from outrider.limits.bus import WEBHOOK_ANSWER_MAX_BYTES, WEBHOOK_CONCURRENCY
 from outrider.limits.gateways import HTTP_CONNECT_SECONDS
@@ -65,7 +65,7 @@ class WebhookSink:
                     "webhook_failed", sink=self._name, error=answer.code, detail=answer.detail
                 )
                 return Delivery(Verdict.FAILED, answer.code)
-            assert isinstance(answer, Answer), "nobody withholds an event"
+            assert isinstance(answer, ReceivedAnswer), "nobody withholds an event"
             if 200 <= answer.status < 300:
                 return DELIVERED
             verdict = Verdict.GONE if answer.status == GONE else Verdict.FAILED

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from outrider.domain.submission import BATCH, REALTIME
 from outrider.kernel.transactions import claims
-from outrider.kernel.transactions.claims import Claim, Claimer, LaneTargets
+from outrider.kernel.transactions.claims import Claim, Claimer, WantedLanes
 from outrider.ports.store import Store
 
 GROUPS_MAX = 1_000
@@ -16,7 +16,7 @@ async def claim_any(store: Store, claimer: Claimer, most: int, now: datetime) ->
         if len(claimed) < most:
             room = most - len(claimed)
             claimed += await store.write(
-                claims.claim_lanes(claimer, mode, LaneTargets(), room, now)
+                claims.claim_lanes(claimer, mode, WantedLanes(), room, now)
             )
     for group in await store.read(claims.queue_groups("", GROUPS_MAX)):
         if len(claimed) < most:

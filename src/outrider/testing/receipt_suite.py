@@ -20,7 +20,7 @@ from urllib.parse import parse_qsl, urlsplit
 import pytest
 
 from outrider.domain.receipts import Receipt, ReceiptEvent, fold
-from outrider.gateways.sandbox_receipts import Post, Report
+from outrider.gateways.sandbox_receipts import Post, ProviderReport
 from outrider.limits.gateways import RECEIPT_BODY_MAX_BYTES, RECEIPTS_PER_CALLBACK_MAX
 from outrider.ports.receipts import Callback, ReceiptReader, Refusal, RefusedFor, Verified
 
@@ -43,7 +43,7 @@ class ReceiptBench:
     reader: ReceiptReader
     others: ReceiptReader
     """For another target of the same family, which has another secret."""
-    post: Callable[[Sequence[Report], datetime], Post]
+    post: Callable[[Sequence[ProviderReport], datetime], Post]
     """A genuine request about these, signed at this time."""
     post_body: Callable[[bytes, datetime], Post]
     """A genuine signature of any body."""
@@ -72,14 +72,16 @@ class ReceiptConformance:
     recipient: ClassVar[str] = RECIPIENT
     message_id: ClassVar[str] = "message-1"
 
-    def report(self, event: ReceiptEvent = ReceiptEvent.DELIVERED, number: int = 1) -> Report:
-        return Report(
+    def report(
+        self, event: ReceiptEvent = ReceiptEvent.DELIVERED, number: int = 1
+    ) -> ProviderReport:
+        return ProviderReport(
             f"report-{number}-{event}", event, f"{number:02x}{REFERENCE[2:]}",
             f"{self.message_id}-{number}", self.recipient, NOW,
         )  # fmt: skip
 
     def read(
-        self, bench: ReceiptBench, *reports: Report, at: datetime = NOW, **changes: object
+        self, bench: ReceiptBench, *reports: ProviderReport, at: datetime = NOW, **changes: object
     ) -> object:
         made = callback(bench.post(reports or [self.report()], at), **changes)
         return self.check(bench, bench.reader.read(made, NOW))
@@ -93,7 +95,7 @@ class ReceiptConformance:
             assert not any(word in result.detail for word in ("v1,", "sha256="))
         return result
 
-    def believed(self, bench: ReceiptBench, *reports: Report) -> list[Receipt]:
+    def believed(self, bench: ReceiptBench, *reports: ProviderReport) -> list[Receipt]:
         result = self.read(bench, *reports)
         assert isinstance(result, Verified), result
         return list(result.receipts)

@@ -20,7 +20,7 @@ from outrider.limits.rendering import RENDER_DEATHS_PER_WINDOW
 from outrider.ports.renderer import Rendered, RenderProblem
 from outrider.rendering import renderer as renderer_module
 from outrider.rendering.checker import check_template
-from outrider.rendering.child import Request, WindowRenderer
+from outrider.rendering.child import RenderRequest, WindowRenderer
 from outrider.rendering.renderer import (
     LIMITS_EXCEEDED,
     ProcessRenderer,
@@ -180,7 +180,7 @@ async def test_a_window_that_takes_too_long_gets_its_child_killed() -> None:
 def test_what_comes_after_a_window_is_not_timed_as_its_last_item() -> None:
     """X5: the limit on processor time is the items', and not that of whoever renders them."""
     renderer = WindowRenderer(default_limits())
-    renderer.answer(Request(None, "{{ n }}", html=False, attributes=['{"n": 1}']))
+    renderer.answer(RenderRequest(None, "{{ n }}", html=False, attributes=['{"n": 1}']))
     assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
 
 

@@ -14,7 +14,7 @@ from outrider.kernel.reports.event_explainer import explain_event
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions.digests import DigestId, EventDigest
 from outrider.kernel.transactions.domain_events import StoredEvent
-from outrider.kernel.transactions.event_stories import Story
+from outrider.kernel.transactions.event_stories import EventStory
 from outrider.kernel.transactions.ledger_items import Item
 
 NOON = datetime(2026, 6, 1, 12, tzinfo=UTC)
@@ -84,7 +84,7 @@ def digest(**changes: Any) -> EventDigest:
     ],
 )
 def test_each_decision_is_shown(told: dict[str, Any], sentence: str) -> None:
-    received, *routes = explain_event(Story(event(told), [], []))
+    received, *routes = explain_event(EventStory(event(told), [], []))
     assert received == "The event q-17 (quote_sent) was received at 2026-06-01T12:00:00Z."
     assert routes == [sentence]
 
@@ -105,25 +105,27 @@ def test_each_decision_is_shown(told: dict[str, Any], sentence: str) -> None:
     ],
 )
 def test_an_event_without_routes_says_why(changes: dict[str, Any], sentence: str) -> None:
-    assert explain_event(Story(event(**changes), [], []))[1] == sentence
+    assert explain_event(EventStory(event(**changes), [], []))[1] == sentence
 
 
 def test_what_failed_says_how_it_is_routed_again() -> None:
-    told = explain_event(Story(event(route("failed", why="w"), status="failed", error="w"), [], []))
+    told = explain_event(
+        EventStory(event(route("failed", why="w"), status="failed", error="w"), [], [])
+    )
     assert told[-1] == "Once that is fixed, run `outrider event reroute` to process it again."
 
 
 def test_an_event_that_was_published_late_says_when_it_happened() -> None:
-    told = explain_event(Story(event(occurred_at=NOON - timedelta(days=1)), [], []))
+    told = explain_event(EventStory(event(occurred_at=NOON - timedelta(days=1)), [], []))
     assert told[0].endswith("; it happened at 2026-05-31T12:00:00Z.")
 
 
 def test_a_recipient_that_no_route_knows_is_reported_as_such() -> None:
     routed = event(route("suppressed"))
-    told = explain_event(Story(routed, [], []), "bo@example.test")
+    told = explain_event(EventStory(routed, [], []), "bo@example.test")
     assert told[-1] == ("Nothing was planned for bo@example.test: no route includes them.")
     waiting = event(status="received", routes=None)
-    told = explain_event(Story(waiting, [], []), "bo@example.test")
+    told = explain_event(EventStory(waiting, [], []), "bo@example.test")
     assert told[-1] == "Nothing is planned for bo@example.test yet."
 
 
@@ -189,23 +191,23 @@ def test_a_message_says_what_it_followed_from() -> None:
 
 def test_a_digest_is_shown_with_its_due_time_and_then_with_its_message() -> None:
     who = "For lead-1 (ada@example.test) it"
-    waiting = explain_event(Story(event(route("steps", items=0, collected=1)), [], [digest()]))
+    waiting = explain_event(EventStory(event(route("steps", items=0, collected=1)), [], [digest()]))
     assert waiting[-1] == f"{who} is being collected for a digest due at 2026-06-01T20:00:00Z."
     late = digest(error="no target")
-    told = explain_event(Story(event(), [], [late]))[-1]
+    told = explain_event(EventStory(event(), [], [late]))[-1]
     assert told.endswith("; creating it has failed so far: no target.")
     closed = digest(closed_at=LATER, outbox_id=OutboxId("item"))
     sent = item(status="sent", domain_event_id=None, provider_message_id="m-1")
-    told = "\n".join(explain_event(Story(event(), [(sent, [])], [closed])))
+    told = "\n".join(explain_event(EventStory(event(), [(sent, [])], [closed])))
     assert f"{who} was collected for a digest that was created at 2026-06-01T20:00:00Z.\n" in told
     assert told.count("was sent by smtp as m-1") == 1
     dropped = digest(closed_at=LATER, error="the step was deleted")
-    told = explain_event(Story(event(), [], [dropped]))[-1]
+    told = explain_event(EventStory(event(), [], [dropped]))[-1]
     assert told.endswith("without a message: the step was deleted.")
 
 
 def test_of_many_messages_the_rest_is_counted() -> None:
-    told = explain_event(Story(event(route("steps", items=300)), [(item(), [])], [], 299))
+    told = explain_event(EventStory(event(route("steps", items=300)), [(item(), [])], [], 299))
     assert told[-1] == "299 more messages were created; name a recipient to see theirs."
 
 

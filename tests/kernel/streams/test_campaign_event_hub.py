@@ -12,7 +12,7 @@ from outrider.bootstrap import make_store
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import CampaignId
-from outrider.kernel.streams.campaign_event_hub import Dropped, EventHub, Watcher
+from outrider.kernel.streams.campaign_event_hub import CampaignWatcher, Dropped, EventHub
 from outrider.kernel.streams.watched_campaigns import WatchedCampaigns, watch_all
 from outrider.kernel.transactions import phases
 from outrider.limits.kernel import Limits
@@ -95,13 +95,13 @@ async def tell(store: Store, campaign_id: CampaignId, times: int = 1) -> int:
     return sequence
 
 
-async def read_on(watcher: Watcher, seen: list[int]) -> None:
+async def read_on(watcher: CampaignWatcher, seen: list[int]) -> None:
     async with asyncio.timeout(PATIENCE_SECONDS):
         while True:
             seen.append((await watcher.next()).sequence)
 
 
-async def sequences(watcher: Watcher, until: int) -> list[int]:
+async def sequences(watcher: CampaignWatcher, until: int) -> list[int]:
     seen: list[int] = []
     async with asyncio.timeout(PATIENCE_SECONDS):
         while not seen or seen[-1] < until:

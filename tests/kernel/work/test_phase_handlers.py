@@ -39,7 +39,7 @@ from outrider.phases.link_checker import without_credentials
 from outrider.phases.links import Links, links_of
 from outrider.phases.mail_domains import MailDomains, Reception, nameserver
 from outrider.phases.registry import GROUP, load_handlers
-from outrider.phases.report import Report
+from outrider.phases.report import ReportPhase
 from outrider.ports.phases import (
     AudienceChunk,
     AudienceMember,
@@ -757,7 +757,7 @@ def launched() -> dict[str, object]:
 
 async def test_without_a_launch_there_is_nothing_to_report_on() -> None:
     with pytest.raises(Conflict, match="has not been launched"):
-        await Report().process(MemoryDesk(), PhaseJob("job", 1, {}))
+        await ReportPhase().process(MemoryDesk(), PhaseJob("job", 1, {}))
 
 
 async def test_a_report_keeps_three_artifacts() -> None:
@@ -767,7 +767,7 @@ async def test_a_report_keeps_three_artifacts() -> None:
         [line(1), line(2, status="failed", reason="invalid_recipient")],
         [line(3, status="skipped", channel="sms", address="+447700900123")],
     ]
-    [result] = await run(Report(), context)
+    [result] = await run(ReportPhase(), context)
     assert counts([result]) == [(1, 0, 0)]
     assert result.detail == {"lines": 3, "certificateHolds": True}
     assert {name: kind for name, (kind, _) in context.kept.items()} == {
@@ -786,7 +786,7 @@ async def test_results_are_written_page_by_page_and_can_be_read_back() -> None:
     context = MemoryDesk()
     context.summary = launched()
     context.pages = [[line(at) for at in range(start, start + 100)] for start in range(0, 500, 100)]
-    await run(Report(), context)
+    await run(ReportPhase(), context)
     assert context.chunks_kept["results.csv"] == 6
     rows = list(csv.DictReader(io.StringIO(context.kept["results.csv"][1].decode(), newline="")))
     assert [row["recipientId"] for row in rows] == [f"lead-{at}" for at in range(500)]
@@ -811,7 +811,7 @@ async def test_a_report_says_what_receipts_report_of_what_was_sent() -> None:
     context.summary = launched()
     bounce = {"delivery": "bounced", "delivery_reason": "=no such user"}
     context.pages = [[line(1, delivery="delivered"), line(2, **bounce)], [line(3)]]
-    await run(Report(), context)
+    await run(ReportPhase(), context)
     page = context.kept["report.html"][1].decode()
     said = "As reported by receipts, for 2 of 3 sent messages: 1 delivered, 1 bounced."
     assert said in page
@@ -820,7 +820,7 @@ async def test_a_report_says_what_receipts_report_of_what_was_sent() -> None:
         ("delivered", ""), ("bounced", "'=no such user"), ("none", ""),
     ]  # fmt: skip
     context.pages = [[line(1), line(2, status="failed", delivery="failed")]]
-    await run(Report(), context)
+    await run(ReportPhase(), context)
     assert "receipts" not in context.kept["report.html"][1].decode()
 
 

@@ -16,7 +16,7 @@ from outrider.domain.targets import Door, DoorState
 from outrider.kernel.transactions.artifacts import ArtifactRecord
 from outrider.kernel.transactions.audit_trail import AuditRecord
 from outrider.kernel.transactions.keys import ApiKeyRecord, in_order
-from outrider.kernel.transactions.targets import Overview, PausedTarget
+from outrider.kernel.transactions.targets import Overview, TargetPause
 from outrider.limits.campaigns import NAME_MAX_CHARACTERS
 
 ADDRESSES_MAX = 1_000
@@ -51,7 +51,7 @@ class TargetStanding(Answer):
     paused_by: str | None = None
 
     @classmethod
-    def of(cls, door: Door | None, paused: PausedTarget | None = None) -> "TargetStanding | None":
+    def of(cls, door: Door | None, paused: TargetPause | None = None) -> "TargetStanding | None":
         if door is None and paused is None:
             return None
         known = door or Door(0.0, datetime.now(UTC))

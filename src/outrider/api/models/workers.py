@@ -6,7 +6,7 @@ from datetime import datetime
 from pydantic import Field
 
 from outrider.api.models.common import Answer
-from outrider.kernel.transactions.workers import HeldJobs, SeenWorker
+from outrider.kernel.transactions.workers import HeldWork, SeenWorker
 
 
 class HeldJobsAnswer(Answer):
@@ -36,7 +36,7 @@ class WorkerAnswer(Answer):
     holds: list[HeldJobsAnswer]
 
     @classmethod
-    def of(cls, worker: SeenWorker, held: Sequence[HeldJobs], since: datetime) -> "WorkerAnswer":
+    def of(cls, worker: SeenWorker, held: Sequence[HeldWork], since: datetime) -> "WorkerAnswer":
         card = worker.card
         return cls(
             worker_id=card.id,

@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from outrider.api.context import services_of
 from outrider.api.errors import ApiError
-from outrider.api.metrics import Figures
+from outrider.api.metrics import CountedFigures
 from outrider.api.models.admin import Health
 from outrider.api.models.problems import PROBLEMS
 from outrider.api.route import NotedRoute
@@ -85,7 +85,7 @@ async def metrics(request: Request) -> Response:
     services = services_of(request)
     if not (services.outrider.settings.metrics_without_key and _is_here(request)):
         await services.doorkeeper.admit_watcher(request)
-    found: Figures | None = None
+    found: CountedFigures | None = None
     try:
         bypasses, in_doubt, jobs = await services.outrider.store.read(figures.figures())
         lag_seconds = await services.outrider.projector.lag_seconds()
@@ -93,7 +93,7 @@ async def metrics(request: Request) -> Response:
         alerts = await services.outrider.store.read(standing_by_code())
         sinks = await services.outrider.bus_keeper.sinks()
         targets, now = await _target_figures(services)
-        found = Figures(
+        found = CountedFigures(
             bypasses, in_doubt, jobs, lag_seconds, projected, alerts, sinks, targets,
             _registry_targets(services), now,
         )  # fmt: skip

@@ -27,7 +27,7 @@ from outrider.domain.retry import BUS, SINK_AWAY
 from outrider.domain.run_events import RunEvent
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import bus, message_queues
-from outrider.kernel.transactions.bus import DeadLetter, Delay, Settled, Waiting
+from outrider.kernel.transactions.bus import DeadLetter, Postponed, SettledWindow, Waiting
 from outrider.kernel.transactions.paging import FIRST
 from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
 from outrider.ports.bus import BusEvent, Delivery, Sink, Verdict, first_fails
@@ -186,7 +186,7 @@ class BusRelay:
             with suppress(StoreError):
                 await self._take_lease()
 
-    def _judge(self, waiting: Sequence[Waiting], deliveries: Sequence[Delivery]) -> Settled:
+    def _judge(self, waiting: Sequence[Waiting], deliveries: Sequence[Delivery]) -> SettledWindow:
         now = self._clock.now()
         delivered, delayed, given_up, gone, addresses_gone = [], [], [], None, []
         for each, delivery in zip(waiting, deliveries, strict=True):
@@ -205,7 +205,7 @@ class BusRelay:
                         jitter=self._ids.jitter(),
                     )
                     due_at = now + timedelta(seconds=seconds)
-                    delayed.append(Delay(each.run_id, each.run_seq, due_at, error))
+                    delayed.append(Postponed(each.run_id, each.run_seq, due_at, error))
                 case Verdict.GONE:
                     gone = error
                 case Verdict.ADDRESS_GONE:
@@ -215,9 +215,9 @@ class BusRelay:
                     pass
                 case other:
                     assert_never(other)
-        return Settled(delivered, delayed, given_up, gone, addresses_gone)
+        return SettledWindow(delivered, delayed, given_up, gone, addresses_gone)
 
-    def _tell(self, settled: Settled, *, kept: bool) -> None:
+    def _tell(self, settled: SettledWindow, *, kept: bool) -> None:
         if not kept:
             log.warning("bus_lease_lost", sink=self.name)
             return

@@ -103,7 +103,7 @@ class RefusalRecorder:
         *,
         under_id: bool,
     ) -> Transaction[None]:
-        refused = signals.Refused(asked, actor, reason, code, under_id)
+        refused = signals.RefusedSignal(asked, actor, reason, code, under_id)
         period = timedelta(seconds=self._limits.refusals_seconds)
         most = self._limits.refusals_recorded
         return signals.refuse(run_id, refused, most, period, self._clock.now())

@@ -63,7 +63,7 @@ Again = tuple[LedgerRow, Member]
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class RemainingMembers:
     """A job's members by what is left to do: never called yet, due for another call, or waiting
     although the previous run turned out to have been accepted."""
 
@@ -72,7 +72,7 @@ class Work:
     accepted_late: list[OutboxId] = field(default_factory=list)
 
 
-class Delivery:
+class CampaignDelivery:
     def __init__(
         self,
         foundation: Foundation,
@@ -169,13 +169,13 @@ class Delivery:
         ours = await self._store.write(release)
         return Parked(until) if ours else LeaseLost()
 
-    async def _deliver(self, context: JobContext, work: Work) -> WindowOutcome:
+    async def _deliver(self, context: JobContext, work: RemainingMembers) -> WindowOutcome:
         """Every route gets its turn: one that is closed does not hold up the others."""
         outcome = await self._call_all(context, work)
         await self._caller.durable(context.job)
         return outcome
 
-    async def _call_all(self, context: JobContext, work: Work) -> WindowOutcome:
+    async def _call_all(self, context: JobContext, work: RemainingMembers) -> WindowOutcome:
         job, routes = context.job, await self._routes.of(context.job.scope)
         problem = routes.problem(context.contract)
         if problem is not None:
@@ -195,7 +195,7 @@ class Delivery:
             )
         }
         again += [each for each in work.again if each[1].recipient_id in passing]
-        going = Work(screen.passing(work.fresh), again)
+        going = RemainingMembers(screen.passing(work.fresh), again)
         outcome = await self._call_routes(context, routes, going, screen)
         await self._screens.record_exemptions(context, screen)
         if isinstance(outcome, Lost | Suspended):
@@ -208,7 +208,11 @@ class Delivery:
         return Deferred(first.until, holds.waiting)
 
     async def _call_routes(
-        self, context: JobContext, routes: WorkspaceRoutes, work: Work, screen: MemberScreen | None
+        self,
+        context: JobContext,
+        routes: WorkspaceRoutes,
+        work: RemainingMembers,
+        screen: MemberScreen | None,
     ) -> WindowOutcome:
         job, own = context.job, routes.own(context.contract)
         deferred = None
@@ -236,7 +240,7 @@ class Delivery:
     async def _buried(
         self,
         context: JobContext,
-        work: Work,
+        work: RemainingMembers,
         reason: str,
         *,
         broken_off: bool = False,
@@ -255,14 +259,14 @@ class Delivery:
 
     # load
 
-    async def _load(self, context: JobContext) -> Work:
+    async def _load(self, context: JobContext) -> RemainingMembers:
         """The members in the job's range, without those that an earlier claim already handled."""
         with observed(self._observer, Stage.LOAD):
             job = context.job
             kind = address_kind(context.asset.message.channel)
             members = await self._store.read(ledger.members(context, kind))
             if not job.was_held_before:
-                return Work(members, [])
+                return RemainingMembers(members, [])
             rows = await self._store.read(ledger.job_rows(job))
             now = self._clock.now()
             known = {row.recipient_id: row for row in rows}
@@ -276,9 +280,9 @@ class Delivery:
                     accepted_late.append(row.id)
                 elif row.is_open or row.next_attempt_at is None or row.next_attempt_at <= now:
                     again.append((row, member))
-            return Work(fresh, again, accepted_late)
+            return RemainingMembers(fresh, again, accepted_late)
 
-    async def _ended_late(self, context: JobContext, work: Work) -> bool:
+    async def _ended_late(self, context: JobContext, work: RemainingMembers) -> bool:
         """Skip members that the previous run reached after all. False: the job is no longer
         ours."""
         if not work.accepted_late:

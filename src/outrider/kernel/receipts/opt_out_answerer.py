@@ -18,7 +18,7 @@ from outrider.domain.receipts import ReceiptEvent
 from outrider.domain.states import Channel
 from outrider.domain.submission import Contract, GatewayType
 from outrider.kernel.contracts.contract_cache import snapshots
-from outrider.kernel.transactions.receipt_answers import Addressed, Answer
+from outrider.kernel.transactions.receipt_answers import Addressed, OptOutAnswer
 from outrider.kernel.transactions.receipts import WaitingReceipt
 from outrider.kernel.transactions.submissions import NewIntent, lane_in
 from outrider.limits.campaigns import LANES_PER_TARGET
@@ -41,7 +41,7 @@ class OptOutAnswerer:
         self._gateway_types = gateway_types
         self._text_of = text_of
 
-    def answer(self, asked: Addressed, word: OptOutWord) -> Answer | None:
+    def answer(self, asked: Addressed, word: OptOutWord) -> OptOutAnswer | None:
         receipt = asked.receipt
         # A provider that reports an opt-out has answered it; a person who replied has not been
         # answered yet.
@@ -74,7 +74,7 @@ class OptOutAnswerer:
             Purpose(transactional=True),
         )
         in_force = {receipt.submission_target: contract}
-        return Answer(intent, snapshots(in_force, in_force, lambda _: None))
+        return OptOutAnswer(intent, snapshots(in_force, in_force, lambda _: None))
 
 
 def _intent_id(receipt: WaitingReceipt, address: str, word: OptOutWord) -> str:

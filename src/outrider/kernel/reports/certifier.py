@@ -31,7 +31,7 @@ DeclaredMemory = Callable[[str], ReferenceMemory]
 
 
 @dataclass(frozen=True, slots=True)
-class Criterion:
+class CheckedCriterion:
     name: str
     holds: bool
     detail: str
@@ -81,7 +81,7 @@ class Certificate:
 
     run: RunRecord
     accounting: Accounting
-    criteria: tuple[Criterion, ...]
+    criteria: tuple[CheckedCriterion, ...]
     repeats: Repeats
     digest: str
     issued_at: str
@@ -195,25 +195,25 @@ def _percentage(part: int, whole: int) -> float:
     return round(100 * part / whole, 2) if whole else 0.0
 
 
-def _run_terminal(run: RunRecord, ending: RunEnding) -> Criterion:
+def _run_terminal(run: RunRecord, ending: RunEnding) -> CheckedCriterion:
     """The run's row is not enough: its log and its jobs must agree."""
     detail = f"the run is {run.status}"
     terminal = RunStatus(run.status) in TERMINAL_RUNS
     if terminal and not ending.agrees_with(run.status):
         detail += ", which its log and jobs do not confirm"
         terminal = False
-    return Criterion("run_terminal", terminal, detail)
+    return CheckedCriterion("run_terminal", terminal, detail)
 
 
-def _items_terminal(run: RunRecord, statuses: Counter[ItemStatus]) -> Criterion:
+def _items_terminal(run: RunRecord, statuses: Counter[ItemStatus]) -> CheckedCriterion:
     terminal = sum(statuses[status] for status in TERMINAL_ITEMS)
     holds = terminal == run.intended and statuses.total() == run.intended
-    return Criterion(
+    return CheckedCriterion(
         "every_item_terminal", holds, f"{terminal:,} of {run.intended:,} items have a terminal row"
     )
 
 
-def _duplicates_impossible(unique: bool, repeated: int, repeats: Repeats) -> Criterion:
+def _duplicates_impossible(unique: bool, repeated: int, repeats: Repeats) -> CheckedCriterion:
     undeclared = repeats.undeclared
     if not unique:
         detail = "the database lacks the unique constraint on idempotency keys"
@@ -227,7 +227,9 @@ def _duplicates_impossible(unique: bool, repeated: int, repeats: Repeats) -> Cri
         )
     else:
         detail = f"every key is unique, by constraint; {_on_whose_word(repeats)}"
-    return Criterion("duplicates_impossible", unique and not repeated and not undeclared, detail)
+    return CheckedCriterion(
+        "duplicates_impossible", unique and not repeated and not undeclared, detail
+    )
 
 
 def _on_whose_word(repeats: Repeats) -> str:
@@ -243,13 +245,13 @@ def _on_whose_word(repeats: Repeats) -> str:
     return "; ".join(words) or "no call was repeated, so the ledger alone proves it"
 
 
-def _earlier_settled(left: int) -> Criterion:
+def _earlier_settled(left: int) -> CheckedCriterion:
     """A retry excludes items in doubt; until they have a verdict, it is unknown who was reached."""
     detail = f"{left:,} items of the runs it retried are in doubt"
-    return Criterion("earlier_runs_settled", left == 0, detail)
+    return CheckedCriterion("earlier_runs_settled", left == 0, detail)
 
 
-def _adds_up(accounting: Accounting, statuses: Counter[ItemStatus]) -> Criterion:
+def _adds_up(accounting: Accounting, statuses: Counter[ItemStatus]) -> CheckedCriterion:
     """The accounting identity, and agreement of the running counts with the rows counted here."""
     agrees = (
         accounting.sent == sum(statuses[status] for status in SUCCESSES)
@@ -261,4 +263,4 @@ def _adds_up(accounting: Accounting, statuses: Counter[ItemStatus]) -> Criterion
         f"{a.intended:,} = {a.waiting:,} waiting + {a.in_doubt:,} in doubt + {a.sent:,} sent"
         f" + {a.failed:,} failed + {a.skipped:,} skipped"
     )
-    return Criterion("accounting_adds_up", accounting.holds and agrees, detail)
+    return CheckedCriterion("accounting_adds_up", accounting.holds and agrees, detail)

@@ -19,7 +19,7 @@ from outrider.kernel.reports.item_explainer import Explained, blocker_sentences,
 from outrider.kernel.transactions import event_stories
 from outrider.kernel.transactions.digests import EventDigest
 from outrider.kernel.transactions.domain_events import StoredEvent
-from outrider.kernel.transactions.event_stories import Story
+from outrider.kernel.transactions.event_stories import EventStory
 
 Route = Mapping[str, Any]
 
@@ -42,14 +42,14 @@ class EventExplainer:
         blockers = await self._blockers(scope, story)
         return Explained([*explain_event(story, recipient), *blocker_sentences(blockers)], blockers)
 
-    async def _blockers(self, scope: Scope, story: Story) -> list[Blocker]:
+    async def _blockers(self, scope: Scope, story: EventStory) -> list[Blocker]:
         """Of the event itself until it is routed, then of its messages that are shown."""
         if story.event.status == EventStatus.RECEIVED:
             return await self._blocker_finder.of_event(story.event.created_at)
         return await self._blocker_finder.of_items(scope, [item for item, _ in story.items])
 
 
-def explain_event(story: Story, recipient: str | None = None) -> list[str]:
+def explain_event(story: EventStory, recipient: str | None = None) -> list[str]:
     sentences = _event(story.event)
     for route in _routes(story.event):
         sentences += [_route(route), *without_address(route)]

@@ -21,7 +21,7 @@ from outrider.kernel.delivery.item_drafter import INVALID_HEADER, RENDER_FAILED
 from outrider.kernel.transactions import previews, suppressions
 from outrider.kernel.transactions.ledger import Member
 from outrider.kernel.transactions.previews import LeftOver
-from outrider.kernel.transactions.suppressions import Addressed
+from outrider.kernel.transactions.suppressions import PlannedMessage
 from outrider.limits.campaigns import (
     DRY_RUN_EXAMPLES_MAX,
     DRY_RUN_FAILURES_MAX,
@@ -174,7 +174,7 @@ class LaunchRehearser:
         ]
         if kind is AddressKind.NONE or not kept:
             return kept
-        addressed = [Addressed(channel, each.address or "", message.purpose) for each in kept]
+        addressed = [PlannedMessage(channel, each.address or "", message.purpose) for each in kept]
         out = await self._store.read(suppressions.suppressed_among(scope, addressed))
         return [each for each, asked in zip(kept, addressed, strict=True) if asked not in out]
 

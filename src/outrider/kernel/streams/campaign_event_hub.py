@@ -26,7 +26,7 @@ class Dropped(Exception):
     """This watcher read too slowly, and its events were dropped."""
 
 
-class Watcher:
+class CampaignWatcher:
     """One client's view: first the events it missed, then new ones, in order and without
     repeats."""
 
@@ -72,7 +72,7 @@ class _Channel:
     """A watched campaign: its watchers, and how far its events have been read."""
 
     def __init__(self, position: int) -> None:
-        self.watchers: set[Watcher] = set()
+        self.watchers: set[CampaignWatcher] = set()
         self.position = position
 
 
@@ -92,9 +92,9 @@ class EventHub:
         return sum(len(channel.watchers) for channel in self._channels.values())
 
     @asynccontextmanager
-    async def watch(self, campaign_id: CampaignId, after: int) -> AsyncIterator[Watcher]:
+    async def watch(self, campaign_id: CampaignId, after: int) -> AsyncIterator[CampaignWatcher]:
         """Every event after that sequence, from the database first and then as they arrive."""
-        watcher = Watcher(self._store, campaign_id, after, self._limits)
+        watcher = CampaignWatcher(self._store, campaign_id, after, self._limits)
         channel = self._channels.get(campaign_id)
         if channel is None:
             sequences = await self._store.read(phases.sequences_of([campaign_id]))

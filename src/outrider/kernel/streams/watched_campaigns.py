@@ -6,14 +6,14 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 from outrider.domain.ids import CampaignId
-from outrider.kernel.streams.campaign_event_hub import EventHub, Watcher
+from outrider.kernel.streams.campaign_event_hub import CampaignWatcher, EventHub
 from outrider.kernel.transactions.phases import CampaignEvent
 
 Coming = asyncio.Task[CampaignEvent]
 
 
 class WatchedCampaigns:
-    def __init__(self, watchers: Mapping[CampaignId, Watcher]) -> None:
+    def __init__(self, watchers: Mapping[CampaignId, CampaignWatcher]) -> None:
         self._watchers = watchers
         self._coming: dict[Coming, CampaignId] = {}
         for campaign_id in watchers:

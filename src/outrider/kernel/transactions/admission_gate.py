@@ -13,9 +13,9 @@ from outrider.domain.admission import (
     AdmissionRule,
     Admitted,
     Delayed,
+    NotAdmitted,
     OverloadPolicy,
     Queued,
-    Rejected,
     admit,
 )
 from outrider.domain.errors import Overloaded
@@ -63,7 +63,7 @@ class AdmissionGate:
                 return replace(run_start, held=HeldFor.ROOM)
             case Delayed():
                 return replace(run_start, not_before=later(verdict, self._clock.now()))
-            case Rejected(retry_after_seconds):
+            case NotAdmitted(retry_after_seconds):
                 raise Overloaded(
                     "the workspace has reached its limit of running work", retry_after_seconds
                 )

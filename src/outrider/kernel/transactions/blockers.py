@@ -11,7 +11,7 @@ from outrider.domain.targets import DoorState
 from outrider.kernel.transactions import policy_holds, targets
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.policy_holds import PolicyHold
-from outrider.kernel.transactions.targets import DoorKey, PausedTarget
+from outrider.kernel.transactions.targets import DoorKey, TargetPause
 from outrider.ports.store import Row, Transaction, ask, ask_alone
 
 
@@ -54,7 +54,7 @@ class TargetsNow(NamedTuple):
     """Closed doors and paused targets, over all workspaces."""
 
     doors: dict[DoorKey, ClosedDoor]
-    paused: dict[str, PausedTarget]
+    paused: dict[str, TargetPause]
 
     def door(self, target: str, url: str, workspace_id: str) -> ClosedDoor | None:
         """The shared door and the workspace's own may be closed for one cause: the one that opens

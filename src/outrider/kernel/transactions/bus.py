@@ -68,7 +68,7 @@ class Waiting:
     address: CallbackAddress | None = None
 
 
-class Delay(NamedTuple):
+class Postponed(NamedTuple):
     run_id: str
     run_seq: int
     due_at: datetime
@@ -85,11 +85,11 @@ class DeadLetter:
 
 
 @dataclass(frozen=True, slots=True)
-class Settled:
+class SettledWindow:
     """How a window ended: what was delivered, what is tried again, what is given up."""
 
     delivered: Sequence[Waiting]
-    delayed: Sequence[Delay]
+    delayed: Sequence[Postponed]
     given_up: Sequence[DeadLetter]
     gone: str | None = None
     addresses_gone: Sequence[str] = ()
@@ -165,7 +165,12 @@ def _waiting(row: Row) -> Waiting:
 
 
 def settle(
-    sink: str, owner: str, lease_until: datetime, settled: Settled, ids: IdSource, now: datetime
+    sink: str,
+    owner: str,
+    lease_until: datetime,
+    settled: SettledWindow,
+    ids: IdSource,
+    now: datetime,
 ) -> Transaction[bool]:
     """Record how a window ended; returns whether this relay still holds the lease. Deliveries count
     whoever holds the lease now; only its holder decides about the rest.
@@ -190,7 +195,7 @@ def settle(
     if settled.delayed:
         columns = zip(*settled.delayed, strict=True)
         yield from ask(
-            "delay_bus_rows", dict(zip(Delay._fields, columns, strict=True)), sink=sink, now=now
+            "delay_bus_rows", dict(zip(Postponed._fields, columns, strict=True)), sink=sink, now=now
         )
     if given_up:
         yield from _give_up(sink, given_up, ids, now)

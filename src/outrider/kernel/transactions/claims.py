@@ -191,7 +191,7 @@ def claim(claimer: Claimer, wanted: Mapping[str, int], now: datetime) -> Transac
     return (yield from _claimed(locked, claimer, now))
 
 
-class LaneTargets(NamedTuple):
+class WantedLanes(NamedTuple):
     """Which lanes are wanted, as JSON lists: of these targets only, excluding closed ones."""
 
     targets: str | None = None
@@ -199,7 +199,7 @@ class LaneTargets(NamedTuple):
 
 
 def claim_lanes(
-    claimer: Claimer, mode: str, of: LaneTargets, most: int, now: datetime
+    claimer: Claimer, mode: str, of: WantedLanes, most: int, now: datetime
 ) -> Transaction[list[Claim]]:
     """Lock the lanes of a mode that have been due for longest. They have no run to start, so this
     is one statement, and a single message waits for nothing more."""
@@ -245,7 +245,7 @@ def _claimed(locked: Rows, claimer: Claimer, now: datetime) -> Transaction[list[
     return claimed
 
 
-def next_lanes_due(of: LaneTargets) -> Transaction[dict[str, datetime]]:
+def next_lanes_due(of: WantedLanes) -> Transaction[dict[str, datetime]]:
     """For each mode, when the next lane that is not held is due, or since when one is."""
     rows = yield from ask_alone("next_lanes_due", **of._asdict())
     return {mode: run_at for mode, run_at in rows if run_at is not None}

@@ -89,7 +89,7 @@ class ClaimedEvent(NamedTuple):
         )  # fmt: skip
 
 
-class Settled(NamedTuple):
+class SettledEvent(NamedTuple):
     id: DomainEventId
     status: EventStatus
     routes: str
@@ -212,7 +212,7 @@ def still_received(ids: Sequence[DomainEventId]) -> Transaction[set[DomainEventI
     return {DomainEventId(row[0]) for row in rows}
 
 
-def settle(settled: Sequence[Settled], now: datetime) -> Transaction[None]:
+def settle(settled: Sequence[SettledEvent], now: datetime) -> Transaction[None]:
     yield from ask(
         "settle_events",
         {

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from outrider.domain.evidence import DoubtFacts, Finding, NextStep, Settles
 from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, TenantId, WorkspaceId
 from outrider.domain.texts import storable
-from outrider.kernel.transactions.doubts import Held
+from outrider.kernel.transactions.doubts import DoubtHold
 from outrider.ports.store import Transaction, Window, ask, ask_alone
 
 WORN_OUT = "worker_lost_repeatedly"
@@ -60,8 +60,8 @@ class ClaimedDoubt(NamedTuple):
         return Scope(self.tenant_id, self.workspace_id)
 
     @property
-    def held(self) -> Held:
-        return Held(self.doubted_at, self.fence)
+    def held(self) -> DoubtHold:
+        return DoubtHold(self.doubted_at, self.fence)
 
     @property
     def was_abandoned(self) -> bool:

@@ -28,14 +28,14 @@ class DoubtVerdict(StrEnum):
 ASK_AGAIN = "ask_again"
 
 
-class Held(NamedTuple):
+class DoubtHold(NamedTuple):
     """A resolver's hold on a doubt: of exactly this doubt, under this fence."""
 
     doubted_at: datetime
     fence: int
 
 
-NOT_HELD = Held(datetime.min.replace(tzinfo=UTC), -1)
+NOT_HELD = DoubtHold(datetime.min.replace(tzinfo=UTC), -1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Basis:
 
     kind: EvidenceKind
     source: str
-    held: Mapping[OutboxId, Held] | None = None
+    held: Mapping[OutboxId, DoubtHold] | None = None
     """Given by a resolver: items it no longer holds are left alone."""
     messages: Mapping[OutboxId, str] = field(default_factory=dict)
     """The provider's ids of the messages that were found."""
@@ -184,7 +184,7 @@ def _locked(scope: Scope, window: Window, basis: Basis) -> Transaction[Rows]:
     if basis.held is None or not rows:
         return rows
     checks = yield from ask("held_checks", {"id": [row[0] for row in rows]})
-    current = {row[0]: Held(row[1], row[2]) for row in checks}
+    current = {row[0]: DoubtHold(row[1], row[2]) for row in checks}
     return [row for row in rows if basis.held.get(row[0]) == current.get(row[0], NOT_HELD)]
 
 

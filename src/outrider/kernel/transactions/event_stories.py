@@ -12,7 +12,7 @@ from outrider.limits.workflows import EXPLAINED_ITEMS_MAX
 from outrider.ports.store import Transaction
 
 
-class Story(NamedTuple):
+class EventStory(NamedTuple):
     """Everything that is known about an event; of its items only those that are shown."""
 
     event: StoredEvent
@@ -21,7 +21,7 @@ class Story(NamedTuple):
     not_shown: int = 0
 
 
-def story(scope: Scope, event_id: str, recipient: str | None, most: int) -> Transaction[Story]:
+def story(scope: Scope, event_id: str, recipient: str | None, most: int) -> Transaction[EventStory]:
     event = yield from domain_events.event(scope, event_id)
     items = yield from domain_events.items(scope, event.id, most)
     collected = yield from digests.of_events(scope, [event.id], most)
@@ -33,7 +33,9 @@ def story(scope: Scope, event_id: str, recipient: str | None, most: int) -> Tran
     whole = yield from ledger_items.items(scope, shown)
     attempts = yield from ledger_items.attempts_of_all(shown)
     explained = [(item, attempts[item.id]) for item in whole]
-    return Story(event, explained, collected[:EXPLAINED_ITEMS_MAX], len(_once(chosen)) - len(shown))
+    return EventStory(
+        event, explained, collected[:EXPLAINED_ITEMS_MAX], len(_once(chosen)) - len(shown)
+    )
 
 
 def _is_for(asked: str | None, recipient_id: str, address: str | None) -> bool:

@@ -24,21 +24,21 @@ class Addressed(NamedTuple):
     address: str
 
 
-class Answer(NamedTuple):
+class OptOutAnswer(NamedTuple):
     intent: NewIntent
     contracts: Mapping[str, ContractSnapshot]
 
 
-AnswerOf = Callable[[Addressed, OptOutWord], Answer | None]
+AnswerOf = Callable[[Addressed, OptOutWord], OptOutAnswer | None]
 """How a reply is answered; None: not by us."""
 
 
 def submit(
-    answers: Sequence[tuple[Addressed, Answer]], ids: IdSource, now: datetime
+    answers: Sequence[tuple[Addressed, OptOutAnswer]], ids: IdSource, now: datetime
 ) -> Transaction[int]:
     """Put them into their lanes; how many are new. The suppressions that they would meet do not
     hold them back."""
-    by_scope: dict[Scope, dict[str, tuple[Addressed, Answer]]] = {}
+    by_scope: dict[Scope, dict[str, tuple[Addressed, OptOutAnswer]]] = {}
     for asked, answer in answers:
         by_scope.setdefault(asked.receipt.scope, {})[answer.intent.intent_id] = asked, answer
     count = 0

@@ -24,8 +24,8 @@ from outrider.kernel.transactions import (
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.deliveries import ChangedDelivery, FoldedReceipt, MovedDeliveries
 from outrider.kernel.transactions.message_events import MessageReport
-from outrider.kernel.transactions.receipt_answers import Addressed, Answer, AnswerOf
-from outrider.kernel.transactions.receipt_sharing import NOBODY, Match, Sharers
+from outrider.kernel.transactions.receipt_answers import Addressed, AnswerOf, OptOutAnswer
+from outrider.kernel.transactions.receipt_sharing import NOBODY, ReceiptMatch, Sharers
 from outrider.kernel.transactions.receipts import MatchedBy, MatchedItem, WaitingReceipt
 from outrider.limits.receipts import ReceiptLimits
 from outrider.ports.clock import Clock, IdSource
@@ -126,7 +126,7 @@ class MatchingScripts:
             raise Conflict(
                 f"item {outbox_id} has not ended", hint="try again when its call has been answered"
             )
-        matched = [Match(receipt, item, MatchedBy.PERSON)]
+        matched = [ReceiptMatch(receipt, item, MatchedBy.PERSON)]
         outcome = yield from self._followed(matched, settled, [], now)
         detail: dict[str, object] = {"receiptId": receipt.id, "event": receipt.event.value}
         entry = AuditEntry(
@@ -140,9 +140,9 @@ class MatchingScripts:
         claimed: Sequence[WaitingReceipt],
         shared: Mapping[int, WaitingReceipt],
         sharers: Sharers,
-    ) -> Transaction[dict[int, Match]]:
+    ) -> Transaction[dict[int, ReceiptMatch]]:
         """By our own reference if the provider returned it, otherwise by the provider's id."""
-        found: dict[int, Match] = {}
+        found: dict[int, ReceiptMatch] = {}
         own = {place: each for place, each in enumerate(claimed) if place not in shared}
         references = {
             place: (each, reference)
@@ -152,7 +152,8 @@ class MatchingScripts:
         if references:
             items = yield from receipts.items_by_reference(references)
             found |= {
-                place: Match(own[place], item, MatchedBy.REFERENCE) for place, item in items.items()
+                place: ReceiptMatch(own[place], item, MatchedBy.REFERENCE)
+                for place, item in items.items()
             }
         messages = {
             place: (each, each.provider_message_id)
@@ -162,7 +163,7 @@ class MatchingScripts:
         if messages:
             items = yield from receipts.items_by_provider_message(messages)
             found |= {
-                place: Match(own[place], item, MatchedBy.PROVIDER_MESSAGE_ID)
+                place: ReceiptMatch(own[place], item, MatchedBy.PROVIDER_MESSAGE_ID)
                 for place, item in items.items()
             }
         if shared:
@@ -192,7 +193,7 @@ class MatchingScripts:
 
     def _followed(
         self,
-        matched: Sequence[Match],
+        matched: Sequence[ReceiptMatch],
         settled: set[OutboxId],
         replies: Sequence[WaitingReceipt],
         now: datetime,
@@ -218,7 +219,7 @@ class MatchingScripts:
 
     def _answers(
         self, asked: Sequence[tuple[Addressed, OptOutWord]], replies: Sequence[WaitingReceipt]
-    ) -> list[tuple[Addressed, Answer]]:
+    ) -> list[tuple[Addressed, OptOutAnswer]]:
         """Each reply is answered once: by the workspace that wrote last, if it concerns several."""
         speakers: dict[str, Scope] = {}
         for receipt in replies:
@@ -231,7 +232,7 @@ class MatchingScripts:
         ]
 
     def _addressed(
-        self, matched: Sequence[Match], replies: Sequence[WaitingReceipt]
+        self, matched: Sequence[ReceiptMatch], replies: Sequence[WaitingReceipt]
     ) -> dict[Scope, list[Addressed]]:
         """Receipts that may opt a person in or out, by workspace."""
         by_scope: dict[Scope, list[Addressed]] = {}
@@ -252,7 +253,7 @@ class MatchingScripts:
     def _wait(
         self,
         left: Mapping[int, WaitingReceipt],
-        found: Mapping[int, Match],
+        found: Mapping[int, ReceiptMatch],
         unheard: Set[int],
         now: datetime,
     ) -> Transaction[None]:
@@ -308,7 +309,9 @@ def _may_opt(receipt: WaitingReceipt) -> bool:
     )
 
 
-def _moved(matched: Sequence[Match], changed: Sequence[ChangedDelivery]) -> list[MovedDeliveries]:
+def _moved(
+    matched: Sequence[ReceiptMatch], changed: Sequence[ChangedDelivery]
+) -> list[MovedDeliveries]:
     reports = {item.id: each for each, item, _ in matched}
     return [
         MovedDeliveries(
@@ -318,7 +321,7 @@ def _moved(matched: Sequence[Match], changed: Sequence[ChangedDelivery]) -> list
     ]
 
 
-def _strongest(matched: Sequence[Match], settled: set[OutboxId]) -> list[FoldedReceipt]:
+def _strongest(matched: Sequence[ReceiptMatch], settled: set[OutboxId]) -> list[FoldedReceipt]:
     """Of each item the strongest; it counts in its run where the ledger says that it was sent."""
     strongest: dict[OutboxId, FoldedReceipt] = {}
     for receipt, item, _ in matched:

@@ -23,7 +23,7 @@ Sharers = Mapping[str, frozenset[Scope]]
 NOBODY: Sharers = {}
 
 
-class Match(NamedTuple):
+class ReceiptMatch(NamedTuple):
     """A receipt, in the scope of the workspace that it belongs to, and the item it is about."""
 
     receipt: WaitingReceipt
@@ -40,7 +40,9 @@ def in_scope(receipt: WaitingReceipt, scope: Scope) -> WaitingReceipt:
     return receipt._replace(tenant_id=scope.tenant_id, workspace_id=scope.workspace_id)
 
 
-def found(wanted: Mapping[int, WaitingReceipt], sharers: Sharers) -> Transaction[dict[int, Match]]:
+def found(
+    wanted: Mapping[int, WaitingReceipt], sharers: Sharers
+) -> Transaction[dict[int, ReceiptMatch]]:
     """By the provider's id, which it gives once, where our reference does not contradict it; else
     by the reference, which two workspaces may have chosen alike, where only one of them has."""
     matches = yield from _by_message(wanted, sharers)
@@ -51,12 +53,12 @@ def found(wanted: Mapping[int, WaitingReceipt], sharers: Sharers) -> Transaction
 
 def _by_message(
     wanted: Mapping[int, WaitingReceipt], sharers: Sharers
-) -> Transaction[dict[int, Match]]:
+) -> Transaction[dict[int, ReceiptMatch]]:
     by_target: dict[str, dict[int, str]] = defaultdict(dict)
     for place, each in wanted.items():
         if each.provider_message_id is not None:
             by_target[each.submission_target][place] = each.provider_message_id
-    candidates: dict[int, list[Match]] = defaultdict(list)
+    candidates: dict[int, list[ReceiptMatch]] = defaultdict(list)
     for target, messages in by_target.items():
         rows = yield from ask(
             "shared_items_of_messages",
@@ -68,21 +70,21 @@ def _by_message(
             receipt = in_scope(wanted[place], Scope(tenant_id, workspace_id))
             reference = receipts.reference_of(receipt)
             if reference is None or reference == key:
-                match = Match(receipt, MatchedItem.of(item), MatchedBy.PROVIDER_MESSAGE_ID)
+                match = ReceiptMatch(receipt, MatchedItem.of(item), MatchedBy.PROVIDER_MESSAGE_ID)
                 candidates[place].append(match)
     return {place: found[0] for place, found in candidates.items() if len(found) == 1}
 
 
 def _by_reference(
     wanted: Mapping[int, WaitingReceipt], sharers: Sharers
-) -> Transaction[dict[int, Match]]:
+) -> Transaction[dict[int, ReceiptMatch]]:
     pairs = [
         (place, in_scope(each, scope), reference)
         for place, each in wanted.items()
         if (reference := receipts.reference_of(each)) is not None
         for scope in sorted(sharers[each.submission_target])
     ]
-    candidates: dict[int, list[Match]] = defaultdict(list)
+    candidates: dict[int, list[ReceiptMatch]] = defaultdict(list)
     for first in range(0, len(pairs), SHARED_LOOK_UPS_AT_ONCE):
         some = pairs[first : first + SHARED_LOOK_UPS_AT_ONCE]
         items = yield from receipts.items_by_reference(
@@ -90,7 +92,7 @@ def _by_reference(
         )
         for index, item in items.items():
             place, receipt, _ = some[index]
-            candidates[place].append(Match(receipt, item, MatchedBy.REFERENCE))
+            candidates[place].append(ReceiptMatch(receipt, item, MatchedBy.REFERENCE))
     return {place: found[0] for place, found in candidates.items() if len(found) == 1}
 
 

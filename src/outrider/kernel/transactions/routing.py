@@ -16,7 +16,7 @@ from outrider.kernel.transactions import (
     notifications,
 )
 from outrider.kernel.transactions.digests import DigestEntry
-from outrider.kernel.transactions.domain_events import Settled
+from outrider.kernel.transactions.domain_events import SettledEvent
 from outrider.kernel.transactions.notifications import WINDOW_BYTES, NewNotification, Snapshots
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction
@@ -66,7 +66,9 @@ def settle(
     entries = [entry for each in mine for entry in each.entries]
     for part in in_parts(entries, lambda entry: len(entry.variables), WINDOW_BYTES):
         yield from digests.collect(scope, part, ids, now)
-    settled = [Settled(each.event.id, each.status, each.document(), each.problem) for each in mine]
+    settled = [
+        SettledEvent(each.event.id, each.status, each.document(), each.problem) for each in mine
+    ]
     yield from domain_events.settle(settled, now)
     yield from event_people.note(scope, [named for each in mine for named in _named(each)])
     yield from _update_alerts(scope, mine, most_counted, ids, now)

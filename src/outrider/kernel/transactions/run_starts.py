@@ -4,7 +4,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import assert_never
 
-from outrider.domain.admission import Admitted, Delayed, Queued, Rejected
+from outrider.domain.admission import Admitted, Delayed, NotAdmitted, Queued
 from outrider.domain.ids import WorkerId
 from outrider.domain.states import TERMINAL_RUNS, RunStatus
 from outrider.kernel.transactions import admission, run_records
@@ -42,7 +42,7 @@ def start(
     match verdict:
         case Admitted() | Delayed():
             not_before = later(verdict, now)
-        case Queued() | Rejected():
+        case Queued() | NotAdmitted():
             return None
         case other:
             assert_never(other)

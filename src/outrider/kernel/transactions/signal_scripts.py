@@ -6,7 +6,7 @@ from typing import assert_never
 
 import msgspec
 
-from outrider.domain.admission import Admitted, Delayed, Queued, Rejected
+from outrider.domain.admission import Admitted, Delayed, NotAdmitted, Queued
 from outrider.domain.errors import (
     Conflict,
     NotFound,
@@ -88,7 +88,7 @@ class SignalScripts:
                 yield from admission.release(
                     run.id, locked.plan_version, principal.actor, not_before, [draft], now
                 )
-            case Queued() | Rejected():
+            case Queued() | NotAdmitted():
                 yield from run_log.append(run.id, locked.plan_version, [draft], now)
                 yield from admission.note_approval(run.id, principal.actor, now)
             case other:

@@ -116,7 +116,7 @@ def append_decision(
     yield from run_log.append(run_id, plan_version, [draft], now)
 
 
-class Refused(NamedTuple):
+class RefusedSignal(NamedTuple):
     """A signal that is not carried out. With its id, it gets this decision whenever it is sent
     again; otherwise the id stays available to an authorised caller."""
 
@@ -128,7 +128,7 @@ class Refused(NamedTuple):
 
 
 def refuse(
-    run_id: RunId, refused: Refused, most: int, period: timedelta, now: datetime
+    run_id: RunId, refused: RefusedSignal, most: int, period: timedelta, now: datetime
 ) -> Transaction[None]:
     """Recorded, or only counted if the limit of this period is reached."""
     run = yield from run_records.lock(run_id)

@@ -18,7 +18,7 @@ Cursor = tuple[str, str, str]
 FIRST: Cursor = ("", "", "")
 
 
-class Addressed(NamedTuple):
+class PlannedMessage(NamedTuple):
     """A planned message, with the fields that opt-outs depend on."""
 
     channel: str
@@ -74,7 +74,9 @@ def page(scope: Scope, after: Cursor, most: int) -> Transaction[list[Suppression
     ]  # fmt: skip
 
 
-def suppressed_among(scope: Scope, addressed: Sequence[Addressed]) -> Transaction[set[Addressed]]:
+def suppressed_among(
+    scope: Scope, addressed: Sequence[PlannedMessage]
+) -> Transaction[set[PlannedMessage]]:
     """Those that would be held back if they were sent now."""
     window = {
         "place": range(len(addressed)),

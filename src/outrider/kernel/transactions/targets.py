@@ -136,14 +136,14 @@ def troubled_doors(submission_target: str, most: int) -> Transaction[list[DoorKe
     return [DoorKey(*row[:3]) for row in rows]
 
 
-class PausedTarget(NamedTuple):
+class TargetPause(NamedTuple):
     paused_by: str
     paused_at: datetime
 
 
-def paused_targets() -> Transaction[dict[str, PausedTarget]]:
+def paused_targets() -> Transaction[dict[str, TargetPause]]:
     rows = yield from ask("paused_targets")
-    return {row[0]: PausedTarget(*row[1:]) for row in rows}
+    return {row[0]: TargetPause(*row[1:]) for row in rows}
 
 
 def pause(submission_target: str, actor: str, now: datetime) -> Transaction[bool]:
@@ -162,7 +162,7 @@ class Overview(NamedTuple):
     """The state of all targets: their doors, and which are paused."""
 
     doors: dict[DoorKey, Door]
-    paused: dict[str, PausedTarget]
+    paused: dict[str, TargetPause]
 
     def door(self, contract: Contract, workspace_id: str) -> Door | None:
         """Of the two doors that a workspace goes through, the one that is closed for it."""

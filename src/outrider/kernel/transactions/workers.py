@@ -38,7 +38,7 @@ class SeenWorker(NamedTuple):
         return self.card.targets is None or submission_target in self.card.targets
 
 
-class HeldJobs(NamedTuple):
+class HeldWork(NamedTuple):
     """Jobs of one run, or a target's lanes, that a worker holds."""
 
     worker_id: str
@@ -94,9 +94,9 @@ def page(after: str, most: int) -> Transaction[list[SeenWorker]]:
     return [_seen(row) for row in rows]
 
 
-def held_by(worker_ids: Sequence[str], most: int) -> Transaction[list[HeldJobs]]:
+def held_by(worker_ids: Sequence[str], most: int) -> Transaction[list[HeldWork]]:
     rows = yield from ask("jobs_held", {"id": list(worker_ids)}, most=most)
-    return [HeldJobs(*row) for row in rows]
+    return [HeldWork(*row) for row in rows]
 
 
 def silent_holders(before: datetime, most: int) -> Transaction[list[SilentHolder]]:

@@ -22,8 +22,8 @@ from outrider.kernel.transactions.claims import (
     Claim,
     ClaimedLane,
     Claimer,
-    LaneTargets,
     QueueGroup,
+    WantedLanes,
 )
 from outrider.kernel.work.held_jobs import HeldJobs
 from outrider.kernel.work.queue_turns import QueueTurns, WorkFilter
@@ -35,7 +35,7 @@ AFTER_BATCH = f"{BATCH}0"
 """Sorts after all names of batch groups: the urgent ones."""
 
 
-class Taken(NamedTuple):
+class TakenJobs(NamedTuple):
     """How many jobs were taken, and how soon the next one is due, if any."""
 
     jobs: int
@@ -83,7 +83,7 @@ class JobClaimer:
         groups = (claims.queue_groups("", 1) for _ in questions)
         await asyncio.gather(*(self._store.read(each) for each in groups))
 
-    async def take_due(self, *, woken: bool, rested: bool = False) -> Taken:
+    async def take_due(self, *, woken: bool, rested: bool = False) -> TakenJobs:
         """Claim due jobs and start them. Lanes first: claiming them is quicker, and a single
         message waits for nothing else. Without a wake-up lanes are not claimed, and after a mere
         rest only checked, which is cheaper."""
@@ -93,7 +93,7 @@ class JobClaimer:
         if woken or self._a_lane_is_due():
             taken += await self._take_lanes()
         taken += await self._take_jobs(fresh=woken or rested)
-        return Taken(taken, self._next_due_seconds())
+        return TakenJobs(taken, self._next_due_seconds())
 
     async def take(self, job_id: JobId) -> None:
         """Claim this one job and start it, if it is due and free."""
@@ -193,10 +193,10 @@ class JobClaimer:
             return None
         return (min(due_times) - self._clock.now()).total_seconds()
 
-    def _lane_targets(self, closed: Collection[str]) -> LaneTargets:
+    def _lane_targets(self, closed: Collection[str]) -> WantedLanes:
         targets = self._filter.targets
         wanted = None if targets is None else msgspec.json.encode(sorted(targets)).decode()
-        return LaneTargets(wanted, msgspec.json.encode(sorted(closed)).decode())
+        return WantedLanes(wanted, msgspec.json.encode(sorted(closed)).decode())
 
     async def _take(self, script: Transaction[list[Claim]]) -> int:
         claimed = await self._claimed(script)

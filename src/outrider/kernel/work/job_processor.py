@@ -15,7 +15,7 @@ from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import JobId
 from outrider.domain.jobs import Settlement, Unfinished
 from outrider.kernel.delivery.call_permits import CallPermits
-from outrider.kernel.delivery.campaign_delivery import Delivery
+from outrider.kernel.delivery.campaign_delivery import CampaignDelivery
 from outrider.kernel.delivery.lane_delivery import LaneDelivery
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import jobs
@@ -23,7 +23,7 @@ from outrider.kernel.transactions.claims import Claim, ClaimedJob, ClaimedLane, 
 from outrider.kernel.transactions.jobs import JobState
 from outrider.kernel.transactions.settlement import LeaseLost
 from outrider.kernel.work.held_jobs import HeldJobs
-from outrider.kernel.work.job_claimer import JobClaimer, Taken
+from outrider.kernel.work.job_claimer import JobClaimer, TakenJobs
 from outrider.kernel.work.job_releaser import JobReleaser
 from outrider.kernel.work.job_step_recorder import StepRecorder
 from outrider.kernel.work.phase_work import PhaseWork
@@ -38,7 +38,7 @@ class JobProcessor:
         held: HeldJobs,
         claimer: JobClaimer,
         releaser: JobReleaser,
-        delivery: Delivery,
+        delivery: CampaignDelivery,
         lane_delivery: LaneDelivery,
         phase_work: PhaseWork,
         step_recorder: StepRecorder,
@@ -78,7 +78,7 @@ class JobProcessor:
     async def get_ready(self) -> None:
         await self._claimer.get_ready()
 
-    async def take_due(self, *, woken: bool, rested: bool = False) -> Taken:
+    async def take_due(self, *, woken: bool, rested: bool = False) -> TakenJobs:
         """Claim due jobs and start them."""
         return await self._claimer.take_due(woken=woken, rested=rested)
 

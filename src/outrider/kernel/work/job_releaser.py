@@ -17,7 +17,7 @@ from outrider.domain.errors import (
 )
 from outrider.domain.ids import WorkerId
 from outrider.domain.retry import JOB
-from outrider.kernel.delivery.campaign_delivery import Delivery
+from outrider.kernel.delivery.campaign_delivery import CampaignDelivery
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetExceeded
 from outrider.kernel.transactions import jobs, lost_jobs
@@ -30,7 +30,11 @@ log = structlog.get_logger()
 
 class JobReleaser:
     def __init__(
-        self, foundation: Foundation, delivery: Delivery, journal: CallJournal, worker_id: WorkerId
+        self,
+        foundation: Foundation,
+        delivery: CampaignDelivery,
+        journal: CallJournal,
+        worker_id: WorkerId,
     ) -> None:
         self._store = foundation.store
         self._delivery = delivery

@@ -43,7 +43,7 @@ STEP_DELETED = "the step was deleted before its digest was due"
 RULE_DISABLED = "the rule or its step was disabled before the digest was due"
 
 
-class Due(NamedTuple):
+class DueDigest(NamedTuple):
     """A digest whose step still exists, and the attributes its template is rendered with."""
 
     digest: ClaimedDigest
@@ -125,7 +125,7 @@ class Digester:
         steps: Mapping[StepId, DigestStep],
         variables: Mapping[DigestId, Sequence[str]],
     ) -> None:
-        due: list[Due] = []
+        due: list[DueDigest] = []
         closed: list[ClosedDigest] = []
         problems: list[tuple[DigestId, str]] = []
         for digest in claimed:
@@ -147,7 +147,7 @@ class Digester:
                 problems.append((digest.id, contract))
                 continue
             attributes = await self._attributes(digest, step.channel, variables[digest.id])
-            due.append(Due(digest, found, contract, attributes))
+            due.append(DueDigest(digest, found, contract, attributes))
         now = self._clock.now()
         rows = [self._row(each, text, now) for each, text in await self._rendered(due)]
         closed += [
@@ -177,10 +177,12 @@ class Digester:
         url = await self._unsubscriber.url_of(digest.scope, channel, digest.address)
         return named if url is None else {**named, VARIABLE: url}
 
-    async def _rendered(self, due: Sequence[Due]) -> list[tuple[Due, Rendered | RenderProblem]]:
+    async def _rendered(
+        self, due: Sequence[DueDigest]
+    ) -> list[tuple[DueDigest, Rendered | RenderProblem]]:
         """In the given order; the digests of one step are rendered together."""
         texts: dict[DigestId, Rendered | RenderProblem] = {}
-        by_step: dict[str, list[Due]] = {}
+        by_step: dict[str, list[DueDigest]] = {}
         for each in due:
             by_step.setdefault(each.digest.step_id, []).append(each)
         for group in by_step.values():
@@ -196,7 +198,9 @@ class Digester:
                 texts[each.digest.id] = answer
         return [(each, texts[each.digest.id]) for each in due]
 
-    def _row(self, due: Due, text: Rendered | RenderProblem, now: datetime) -> NewNotification:
+    def _row(
+        self, due: DueDigest, text: Rendered | RenderProblem, now: datetime
+    ) -> NewNotification:
         digest, (step, urgent, _, purpose), contract = due.digest, due.found, due.contract
         zone = own_zone(due.attributes, digest.recipient_id)
         to = Addressee(RecipientId(digest.recipient_id), digest.address, None, zone)

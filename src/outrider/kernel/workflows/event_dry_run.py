@@ -23,7 +23,7 @@ from outrider.kernel.transactions import domain_events, suppressions
 from outrider.kernel.transactions.digests import DigestEntry
 from outrider.kernel.transactions.domain_events import ClaimedEvent
 from outrider.kernel.transactions.notifications import NewNotification
-from outrider.kernel.transactions.suppressions import Addressed
+from outrider.kernel.transactions.suppressions import PlannedMessage
 from outrider.kernel.workflows.event_plan import EventPlan
 from outrider.kernel.workflows.event_planner import EventPlanner
 from outrider.limits.workflows import REHEARSED_SHOWN_MAX
@@ -102,13 +102,15 @@ class EventDryRun:
             now,
         )
 
-    async def _suppressed(self, scope: Scope, rows: Sequence[NewNotification]) -> set[Addressed]:
+    async def _suppressed(
+        self, scope: Scope, rows: Sequence[NewNotification]
+    ) -> set[PlannedMessage]:
         addressed = [_addressed(row) for row in rows if row.address]
         return await self._store.read(suppressions.suppressed_among(scope, addressed))
 
 
 def _message(
-    place: RoutePlace, row: NewNotification, suppressed: set[Addressed]
+    place: RoutePlace, row: NewNotification, suppressed: set[PlannedMessage]
 ) -> RehearsedMessage:
     why = row.reason
     if why is None and _addressed(row) in suppressed:
@@ -118,8 +120,8 @@ def _message(
     return RehearsedMessage(place, row, letter, why)
 
 
-def _addressed(row: NewNotification) -> Addressed:
-    return Addressed(row.channel.value, row.address or "", row.purpose)
+def _addressed(row: NewNotification) -> PlannedMessage:
+    return PlannedMessage(row.channel.value, row.address or "", row.purpose)
 
 
 def _sentences(plan: EventPlan) -> list[str]:
