@@ -17,7 +17,7 @@ from tests.crash.witness import Witness
 from tests.crash.workers import SHORT_LEASE_SECONDS
 
 JOB_ATTEMPTS = 100
-"""So many deaths that no job is given up, unless that is what a test is about."""
+"""Enough attempts that no job is given up, except in tests about that."""
 ITEM_ATTEMPTS = 1_000
 
 NOBODYS_ADDRESS = "127.0.0.1:1"

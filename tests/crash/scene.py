@@ -1,7 +1,7 @@
 """The scene of a crash: one launched campaign, its worker processes, its provider, its witness.
 
-A test sets workers loose on it and strikes them; `ends_well` then holds all of it against the
-promise: nothing lost, nothing twice, doubts settled by evidence, and a certificate that holds.
+A test starts workers and kills them; `ends_well` then checks the promise: nothing lost, nothing
+sent twice, doubts settled by evidence, and a certificate that holds.
 """
 
 import asyncio
@@ -88,7 +88,8 @@ class Scene:
         return worker
 
     async def provider_was_called(self, times: int) -> bool:
-        """Wait until the provider has seen so many more requests; False: the run rests before."""
+        """Wait until the provider has received that many more requests; False: the run came to rest
+        first."""
         wanted = self.sandbox.requests + times
         async with asyncio.timeout(CALLS_SECONDS):
             while self.sandbox.requests < wanted:
@@ -129,7 +130,7 @@ class Scene:
             assert not self.witness.called_after_delivery()
 
     async def resolve_doubts(self) -> Reconciliation:
-        """The provider's log says what it has; what it has not may be called again."""
+        """The provider's log says what it received; what it did not receive may be called again."""
         received = {IdempotencyKey(reference) for reference in self.witness.deliveries()}
         return await self.outrider.doubt_resolver.reconcile(
             DEFAULT_SCOPE,
@@ -157,7 +158,7 @@ class Scene:
         await self.log_agrees()
 
     async def log_agrees(self) -> None:
-        """Whoever died where, the run's log tells of every step once, and the rows follow it."""
+        """Whatever died where, the run's log has every step once, and the rows agree with it."""
         run = await self.outrider.store.read(run_records.run(DEFAULT_SCOPE, self.run_id))
         await check_against_log(self.outrider, run.campaign_id)
         told = await events_of(self.outrider, self.run_id)

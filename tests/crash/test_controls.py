@@ -1,7 +1,7 @@
 """Phases are paused, resumed, stopped and retried while their workers are killed or frozen.
 
-A control is as durable as what it controls: nobody who was reached is reached again, nobody is
-forgotten, and a worker that wakes after a pause or a stop calls nobody.
+A control is as durable as what it controls: nobody is reached twice, nobody is forgotten, and a
+worker that wakes up after a pause or a stop makes no calls.
 """
 
 import asyncio
@@ -278,7 +278,7 @@ async def test_two_workers_and_many_controls_in_a_row_reach_everyone_once(
 
 
 async def importing(scene: Scene) -> tuple[CampaignId, RunId]:
-    """A campaign whose audience comes in chunks, and its import under way."""
+    """A campaign whose audience is uploaded in chunks, with its import in progress."""
     offer = launches.message(Channel.SMS, Provider.SMS.target, body="An offer for you")
     definition = CampaignDefinition("test", (AUDIENCE_IMPORT, LAUNCH), (offer,), 500)
     people = launches.people(CHUNKS * UPLOAD_CHUNK_RECORDS)
@@ -325,7 +325,7 @@ async def test_an_import_killed_between_its_members_and_its_settlement_adds_no_m
     scene: Scene,
 ) -> None:
     campaign_id, run_id = await importing(scene)
-    # What such a kill leaves: the members of a chunk, and a job that says nothing of them.
+    # What such a kill leaves behind: the members of a chunk, and a job without a record of them.
     (job, *_) = await jobs_of(scene, run_id)
     async with raw_sql(scene.database) as raw:
         detail = await raw.value(f"SELECT detail FROM job_queue WHERE id = '{job.id}'")

@@ -1,7 +1,7 @@
 """What a killed worker leaves in doubt is what was on the wire, and hardly anything else.
 
-The provider is a mail server, which knows no reference again: there every abandoned call is in
-doubt. (Once `remembers_references` exists, an `sms` target that says "never" is the same case.)
+The provider is a mail server, which recognises no references, so every abandoned call is in doubt.
+(Once `remembers_references` exists, an `sms` target that says "never" is the same case.)
 """
 
 import asyncio
@@ -86,7 +86,7 @@ async def test_doubts_never_outnumber_the_calls_that_were_cut(
     within = recorded_within(requests, await deployment.items(campaign.run_id))
     cut = [request for request in requests if may_be_unrecorded(request, killed_at, within)]
     called = {request.to for request in requests}
-    # Of a call that got no further than MAIL, nobody knows whose it was.
+    # For a call that got no further than MAIL, it is unknown whose it was.
     nameless = len([request for request in requests if not request.to])
     never_called = [doubt for doubt in doubts if doubt["address"] not in called]
     most = len(cut) + scale.kills

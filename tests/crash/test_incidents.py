@@ -1,4 +1,5 @@
-"""Six incidents, as an on-call engineer meets them: what is said, where, how soon; and their end.
+"""Six incidents as an on-call engineer sees them: what is reported, where, how soon, and when it
+ends.
 
 A clock runs from the beginning of each (`FirstWord`). As storms they last as long as in life.
 """

@@ -34,14 +34,14 @@ AT_ONCE_SECONDS = 5.0
 
 @dataclass
 class Pair:
-    """Two servers on one database; the first dies where it is told."""
+    """Two servers on one database; the first dies where the test says."""
 
     doomed: ApiServer
     living: ApiServer
     kill_at_file: Path
 
     async def killed_at(self, where: int, campaign_id: str, action: str, key: str) -> bool:
-        """Ask the doomed server; whether it died of it. It is there again afterwards."""
+        """Call the doomed server; returns whether it died. It is restarted afterwards."""
         self.kill_at_file.write_text(str(where))
         try:
             answer = await act(self.doomed, campaign_id, action, key)
@@ -78,7 +78,7 @@ async def started(server: ApiServer) -> str:
 
 
 async def repeated_elsewhere(pair: Pair, campaign_id: str, action: str, key: str) -> None:
-    """The client's retry at the other server executes, or is told what was done; at once."""
+    """The client's retry at the other server executes at once, or gets the earlier response."""
     began = time.monotonic()
     answer = await act(pair.living, campaign_id, action, key)
     assert time.monotonic() - began < AT_ONCE_SECONDS

@@ -1,4 +1,4 @@
-"""Workers die in any number, and machines run out of what they need: nobody fails because of it."""
+"""Any number of workers die, and machines run out of resources: no item fails because of it."""
 
 import asyncio
 import resource
@@ -38,7 +38,7 @@ async def until_alert(scene: Scene, code: AlertCode) -> AlertRecord:
 
 
 async def test_workers_killed_one_after_another_fail_no_item(scene: Scene) -> None:
-    """X2: the job rests and an alert says so; then a worker that lives sends to everybody."""
+    """X2: the job pauses and an alert says so; then a worker that survives sends to everyone."""
     await scene.launch(Provider.SMS, ITEMS, batch_size=ITEMS)
     for _ in range(JOB_ATTEMPTS):
         await scene.start_worker(kill_at="reserve:before:1").died_of_its_boundary()

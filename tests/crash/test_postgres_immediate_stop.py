@@ -1,4 +1,4 @@
-"""Postgres goes down without warning in the middle of a run, and comes back: the worker goes on.
+"""Postgres goes down without warning in the middle of a run and comes back: the worker continues.
 
 Since the worker lives, every call it made is recorded in the end. Doubt remains only for calls that
 were never made: of a reservation that was committed while its acknowledgement was lost.
@@ -53,7 +53,7 @@ async def test_a_worker_outlives_its_database_and_records_what_it_did_meanwhile(
     dice = random.Random(seed)
     scene.sandbox.change_faults({"latencyMs": 50})
     await scene.launch(provider, ITEMS, batch_size=BATCH)
-    # What it could not give back while the store was away is taken up when its lease has ended.
+    # Jobs it could not give back while the database was down are claimed when its lease has ended.
     worker = scene.start_worker(
         jobs_in_parallel=JOBS_IN_PARALLEL, lease_seconds=SHORT_LEASE_SECONDS
     )
@@ -73,7 +73,7 @@ async def test_a_worker_outlives_its_database_and_records_what_it_did_meanwhile(
 async def test_a_short_restart_uses_up_neither_a_jobs_attempt_nor_its_lease(
     scene: Scene, server: PrivatePostgres, provider: Provider
 ) -> None:
-    """XM: the store was away, which is not the job's fault; it goes on when that is back."""
+    """XM: the database was down, which is not the job's fault; it continues when it is back."""
     scene.sandbox.change_faults({"latencyMs": 50})
     await scene.launch(provider, ITEMS, batch_size=BATCH)
     worker = scene.start_worker(jobs_in_parallel=JOBS_IN_PARALLEL, lease_seconds=LEASE_SECONDS)

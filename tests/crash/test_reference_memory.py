@@ -1,7 +1,6 @@
-"""Workers are killed over gateways that remember references in every way there is (B3, S2).
-
-Wherever what a target declares is true, nobody gets a second message; and where nobody declared
-anything, what was cut off is in doubt instead of being called again.
+"""Workers are killed while calling gateways that remember references in every possible way (B3,
+S2). If a target's declaration is true, nobody gets a second message; without a declaration,
+interrupted calls are in doubt instead of being repeated.
 """
 
 import asyncio
@@ -36,7 +35,7 @@ from tests.support.round_robin import HAPROXY, round_robin
 TARGET = "sms"
 SEED = 20260117
 JOB_ATTEMPTS = 1_000
-"""So many deaths that no job is given up."""
+"""Enough attempts that no job is given up."""
 ANSWER_SECONDS = 0.2
 REST_SECONDS = 240.0
 LOOK_SECONDS = 0.02
@@ -129,7 +128,7 @@ class Scene:
         return await self.outrider.store.read(page)
 
     async def settle(self) -> None:
-        """The gateways' own record says what they have; what they have not is called after all."""
+        """The gateways' own record says what they received; the rest is called again."""
         received = {IdempotencyKey(reference) for reference in self.deliveries()}
         settled = await self.outrider.doubt_resolver.reconcile(
             DEFAULT_SCOPE, run_id=None, received=received, absent=DoubtVerdict.RESUBMIT,
@@ -186,7 +185,7 @@ async def opened(database: str, folder: Path, case: Case, **terms: Any) -> Async
 async def test_where_a_declaration_is_true_kills_cause_no_second_delivery(
     database: str, tmp_path: Path, case: Case, scale: Scale
 ) -> None:
-    """B3: and where there is none, what was cut off is in doubt and was called once."""
+    """B3: without a declaration, an interrupted call is in doubt and was made once."""
     if case.is_doubled and HAPROXY is None:
         pytest.skip("NOT TESTED: haproxy is not installed; run `apt-get install haproxy`")
     moments = random.Random(SEED)
@@ -279,7 +278,7 @@ PAYLOAD = {"to": "+447700900123", "message": "Hello"}
 async def test_an_intent_that_kills_every_worker_is_in_doubt_after_one_attempt(
     database: str, tmp_path: Path, terms: dict[str, Any]
 ) -> None:
-    """S2: its call is repeated a few times, which no contract counts, and then no more."""
+    """S2: its call is repeated a few times, which contracts do not count, and then no longer."""
     async with opened(database, tmp_path, FOR_GOOD_DECLARED, **terms) as scene:
         await scene.outrider.submissions.submit(
             DEFAULT_SCOPE, Submission("poison", TARGET, PAYLOAD)

@@ -1,6 +1,5 @@
-"""Two workers share a run: one is killed, or freezes until everybody takes it for dead.
-
-A worker that comes back from the dead may say how its own calls ended, and nothing else.
+"""Two workers share a run: one is killed, or is frozen until it counts as dead. A worker that comes
+back may record how its own calls ended, and nothing else.
 """
 
 import asyncio
@@ -15,7 +14,7 @@ BATCH = MAIL_WINDOW_ITEMS + 4
 WHOLE_WINDOW_SECONDS = 5.0
 PAIR_LEASE_SECONDS = 4.0
 SLOW_MS = 1_500
-"""Long enough that a thawed worker has its say while the call is under way."""
+"""Long enough for a thawed worker to report while the call is in progress."""
 ON_ITS_WAY_SECONDS = 0.5
 
 

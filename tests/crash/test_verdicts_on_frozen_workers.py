@@ -1,7 +1,6 @@
-"""A worker freezes, its lease runs out, and somebody wants to say what became of its calls.
-
-While its process is seen, a verdict that they never arrived is too early; whoever forces one learns
-of it when the worker thaws and knows better, and a retry sends nothing again.
+"""A worker freezes, its lease expires, and somebody gives a verdict on its calls. While its process
+is seen, the verdict that they never arrived is too early; if it is forced, the worker's own results
+are recorded when it thaws, and a retry sends nothing again.
 """
 
 import asyncio
@@ -106,7 +105,7 @@ async def test_a_frozen_worker_whose_items_were_settled_and_sent_again_sends_not
 
     frozen.thaw()
     await frozen.has_logged("lease_lost")
-    # It has let go, so nobody need wait for it any longer.
+    # It has given up its calls, so nobody has to wait for it any longer.
     lost = await scene.outrider.doubt_resolver.called_by_the_living(
         DEFAULT_SCOPE, [doubt.id for doubt in doubts]
     )

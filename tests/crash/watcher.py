@@ -27,7 +27,7 @@ class Look:
 
     @property
     def is_at_rest(self) -> bool:
-        """Nothing is left that a worker could do by itself: all is terminal or in doubt."""
+        """Nothing is left that a worker could do: everything is terminal or in doubt."""
         return self.is_terminal or self.accounting.waiting == 0
 
     def __repr__(self) -> str:

@@ -29,7 +29,7 @@ class Witness:
         return [reference for reference, times in self.deliveries().items() if times > 1]
 
     def called_after_delivery(self) -> list[str]:
-        """References that were called once more although the provider already had them."""
+        """References that were called again although the provider already had them."""
         had: set[str] = set()
         again = []
         for line in self.lines():

@@ -16,11 +16,10 @@ from tests.support.forked import forkserver
 
 PATIENCE_SECONDS = 60.0
 LEASE_SECONDS = 30.0
-"""Nobody waits for the lease of a process that is known to be dead, and nobody who lives loses it
-on a busy machine."""
+"""Long, so that no living worker loses its lease on a busy machine; leases of processes known to be
+dead are not waited for."""
 SHORT_LEASE_SECONDS = 2.0
-"""Of those whose lease is waited for: who stands still, and, by an engine with a server, whoever
-was killed."""
+"""For workers whose lease has to expire: frozen ones and, with an external engine, killed ones."""
 POLL_SECONDS = 0.005
 LOG_SHOWN_CHARACTERS = 4_000
 
@@ -85,7 +84,7 @@ class WorkerProcess:
         self._process.join(PATIENCE_SECONDS)
 
     async def died_of_its_boundary(self) -> None:
-        """Wait for the kill that the process was told to do to itself."""
+        """Wait until the process has killed itself as instructed."""
         assert await self._ended() == -signal.SIGKILL, self._tail("was not killed")
 
     async def ended_well(self) -> None:
@@ -104,7 +103,7 @@ class WorkerProcess:
                 await asyncio.sleep(POLL_SECONDS)
 
     async def is_stalled(self) -> None:
-        """Wait until the process stands still at its boundary."""
+        """Wait until the process is stopped at its boundary."""
         async with asyncio.timeout(PATIENCE_SECONDS):
             while not (self._stalled.exists() and self._state() == "T"):
                 assert self.is_running, self._tail("ended before its stall")
@@ -115,7 +114,7 @@ class WorkerProcess:
         os.kill(self._process.pid, signal.SIGCONT)
 
     def discard(self) -> None:
-        """After the test, whatever came of it. SIGKILL ends a frozen process too."""
+        """After the test, whatever its result. SIGKILL ends a frozen process too."""
         if self.is_running:
             self.kill()
 

@@ -55,7 +55,7 @@ async def server(bench: EngineBench) -> AsyncIterator[ConductorServer]:
 
 
 class Uneven:
-    """The job that is begun first ends when `slow` is set."""
+    """The job that starts first ends when `slow` is set."""
 
     name = UNEVEN
 
@@ -87,7 +87,7 @@ async def begun_with(bench: EngineBench, handler: Uneven) -> RunId:
 
 
 async def asked(url: str, method: str, path: str, document: object = None) -> bytes:
-    """As somebody who uses Conductor's own interface."""
+    """As an operator who uses Conductor's own interface."""
     http = make_http(timeout_seconds=10, answer_max_bytes=10_000_000)
     content = b"" if document is None else msgspec.json.encode(document)
     answer = await http.ask(method, URL(f"{url}/api/{path}"), content=content)

@@ -35,7 +35,7 @@ REFUSALS = {3: 1, 7: 5, 8: 2, 9: 3, 10: 4}
 DROPPED = 11
 UNWANTED = {"email": "gone999@example.test", "sms": "+447700000999"}
 BY_ENGINE = {"engineRunRef", "startedBy", "worker"}
-"""What an event says of who did it, and nothing of what was done."""
+"""The part of an event that says who did it, without what was done."""
 ID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 OTHERS = pytest.mark.parametrize("other", ["temporal", "conductor"])
 
@@ -85,7 +85,8 @@ def audience() -> list[Recipient]:
 
 
 async def lived_through(bench: EngineBench) -> dict[str, Any]:
-    """The campaign on this engine; all that is known of it afterwards, without times and ids."""
+    """Run the campaign on this engine; returns everything known about it afterwards, without times
+    and ids."""
     bench.outrider.handlers[SHAKY] = Shaky()
     messages = (
         message(Channel.SMS, SMS, message_id="sms"), message(Channel.EMAIL, MAIL, message_id="mail")

@@ -1,4 +1,5 @@
-"""Temporal is not there: what starts says so, what runs goes on, and engines can be changed."""
+"""Temporal is down: starting processes say so, running ones continue, and the engine can be
+changed."""
 
 import sys
 import time

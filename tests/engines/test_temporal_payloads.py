@@ -1,5 +1,4 @@
-"""What there is to read in Temporal: ids and numbers, nothing of a person, and with the codec not
-even those."""
+"""What Temporal can read: ids and numbers, no personal data, and with the codec not even those."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator

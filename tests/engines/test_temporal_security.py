@@ -1,4 +1,4 @@
-"""The way to Temporal: who is trusted, who is let in, and what is said to nobody."""
+"""The connection to Temporal: who is trusted, who is admitted, and what is never revealed."""
 
 import logging
 import os
@@ -44,7 +44,7 @@ async def proxy(temporal_server: TemporalServer, authority: Authority) -> AsyncI
 async def strict_proxy(
     temporal_server: TemporalServer, authority: Authority
 ) -> AsyncIterator[Proxy]:
-    """It lets in only who has a certificate of the authority."""
+    """It admits only clients with a certificate from the authority."""
     server = authority.issue(HOST)
     async with tls_proxy(temporal_server.address, server, clients=authority) as started:
         yield started

@@ -76,7 +76,7 @@ class LosingSandbox(Sandbox):
 
 
 class Uneven:
-    """The job that is begun first ends when `slow` is set, each of the others after `quick`."""
+    """The job that starts first ends when `slow` is set, each of the others after `quick`."""
 
     name = UNEVEN
 
@@ -113,7 +113,7 @@ async def bench(
 
 @pytest.fixture
 def cancelled(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Set when a worker has heard that an activity of its is wanted no more."""
+    """Set when a worker has learnt that one of its activities was cancelled."""
     heard = asyncio.Event()
     listeners = []
     process = JobProcessor.process

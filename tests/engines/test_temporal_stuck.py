@@ -37,7 +37,7 @@ async def bench(
 
 @workflow.defn(name=WORKFLOW)
 class OlderWorkflow:
-    """What an earlier release did: it began with a timer."""
+    """What an earlier release did: it started with a timer."""
 
     @workflow.signal(name=STEER)
     def steer(self, _steer: Steer) -> None:

@@ -1,6 +1,5 @@
-"""What the workflow does where its jobs differ: slow ones beside quick ones, and none at all.
-
-Its own waits are made shorter here, and nothing else of it is changed.
+"""What the workflow does with different jobs: slow ones beside quick ones, and none at all. Only
+its waits are shortened here.
 """
 
 from datetime import UTC, datetime

@@ -1,7 +1,8 @@
 """A third engine: a class, a function that makes it and one line in the table are all it takes.
 
-This one is told of work through a queue in memory, and its worker does the jobs of what it is told
-of. What it was not told of, or has forgotten, is recovered as for any engine that does not poll.
+This one is notified of work through a queue in memory, and its worker does the jobs of that work.
+Work that it was not notified of, or has forgotten, is recovered as for any engine that does not
+poll.
 """
 
 import asyncio
@@ -82,7 +83,7 @@ class QueueWorker:
             group.create_task(self._move(await self._told.get()))
 
     async def _move(self, work: Work) -> None:
-        """Do what is due of it now, over and over until that is nothing."""
+        """Do its due jobs repeatedly until there are none."""
         while not self._stopping.is_set():
             now = self._foundation.clock.now()
             seen = await self._foundation.store.read(outlook(work.kind, work.id, WINDOW_JOBS, now))

@@ -123,7 +123,7 @@ class ApiServer:
             raise AssertionError(f"the server did not start: {first!r}\n{self.log}")
         said = json.loads(first)
         self.url, self.key = said["url"], said["key"] or self.key
-        # Whoever restarts it expects it where it was.
+        # A test that restarts it expects it at the same address.
         self._port = int(self.url.rpartition(":")[2])
         if self._session is None:
             self._session = aiohttp.ClientSession(

@@ -39,7 +39,7 @@ def _always() -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Reserved(Reservation):
-    """Stands in for the kernel's own kind: these tests have no ledger."""
+    """A substitute for the kernel's own class: these tests have no ledger."""
 
     outbox_id: OutboxId
     reference: IdempotencyKey

@@ -1,4 +1,4 @@
-"""A relay in a process of its own that is killed between telling and writing it down.
+"""A relay in a separate process that is killed between delivering an event and recording it.
 
 Arguments: the database's URL and the webhook's.
 """

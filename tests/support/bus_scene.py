@@ -30,7 +30,8 @@ QUICK = Limits(bus_poll_seconds=0.01, store_backoff_seconds=0.05)
 
 
 class Scene:
-    """A database whose sink is registered before anything happens, so all of it is to be told."""
+    """A database whose sink is registered before anything happens, so that everything is
+    published."""
 
     def __init__(self, store: Store, clock: Clock | None = None, limits: Limits = QUICK) -> None:
         self.store = store

@@ -1,4 +1,4 @@
-"""Shorthands for tests of controls: a campaign, a control of it, and what it leads to."""
+"""Shorthands for tests of controls: a campaign, a control, and its effects."""
 
 import asyncio
 from collections.abc import Callable, Iterator
@@ -66,7 +66,7 @@ async def phase_state(
 
 
 async def until(reached: Callable[[], bool]) -> None:
-    """Wait for something that no signal tells of."""
+    """Wait for something that has no signal."""
     await eventually(reached, seconds=PATIENCE_SECONDS)
 
 
@@ -97,7 +97,7 @@ async def until_ended(outrider: Outrider, run_id: RunId) -> Accounting:
 
 
 async def until_nothing_is_held(outrider: Outrider) -> None:
-    """Wait until no worker has a job any more: whatever was called has been answered."""
+    """Wait until no worker holds a job: all calls have been answered."""
 
     async def is_so() -> bool:
         return not await outrider.store.read(lost_jobs.lock_holders())

@@ -1,4 +1,4 @@
-"""A line to a database that a test can cut: what is sent is then neither delivered nor refused."""
+"""A connection to a database that a test can cut: data is then neither delivered nor refused."""
 
 import asyncio
 from collections.abc import AsyncIterator

@@ -1,5 +1,5 @@
-"""A campaign that the previous release begins and leaves in flight, with a provider and a receiver
-of events as witnesses."""
+"""A campaign that the previous release starts and leaves in progress, with a provider and a
+receiver of events as witnesses."""
 
 import asyncio
 import json

@@ -1,6 +1,5 @@
-"""How tests wait: for what becomes true, or, where nothing is to happen, for a named while.
-
-Only for what no signal tells of. Whoever waits in vain fails with the words it was given.
+"""How tests wait: until a condition is true, or, if nothing should happen, for a named time. Use it
+only for what has no signal. A wait in vain fails with the given description.
 """
 
 import asyncio
@@ -30,6 +29,6 @@ async def eventually(
 
 
 async def observed_for(seconds: float) -> None:
-    """A bounded observation: so much time passes in which something should not happen. It can miss
-    what comes later, and never fails because a machine is slow."""
+    """A bounded observation: the time during which something should not happen. It can miss what
+    comes later, and never fails because a machine is slow."""
     await asyncio.sleep(seconds)

@@ -1,4 +1,4 @@
-"""How long after an incident's beginning each place says the first useful word about it.
+"""How soon after the start of an incident each place first reports it usefully.
 
 Ten seconds are promised on a machine that is not overloaded. Tests run beside others on few cores,
 so that what fails them is generous, and what was measured is in the report
@@ -14,7 +14,7 @@ PATIENCE = 4.5
 
 
 class FirstWord:
-    """Made when the incident begins."""
+    """Created when the incident starts."""
 
     def __init__(self, record: Callable[[str, object], None]) -> None:
         self._began = time.monotonic()

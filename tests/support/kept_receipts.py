@@ -1,4 +1,4 @@
-"""An inbox in memory: what was taken, in order, and a signal for whoever waits for it."""
+"""An inbox in memory: the accepted receipts in order, and a signal for those who wait for one."""
 
 import asyncio
 from collections.abc import Sequence

@@ -10,7 +10,7 @@ NOOP = "noop"
 
 
 async def noop_launch(outrider: Outrider, count: int = 3, *, body: str = "Hi") -> RunId:
-    """Deployed; nobody has worked on it yet."""
+    """Deployed, but not worked on yet."""
     return await launch(outrider, [message(Channel.SMS, NOOP, body=body)], people(count))
 
 

@@ -40,7 +40,7 @@ async def other_database(
 
 
 async def migrate_to(database: str, count: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Only the first so many migrations."""
+    """Only that many migrations, from the first."""
     module = sqlite if database.startswith("sqlite") else postgres
     with monkeypatch.context() as patched:
         patched.setattr(module, "MIGRATIONS", module.MIGRATIONS[:count])

@@ -25,7 +25,7 @@ class Crash(Exception):
 
 
 def aborted(transaction: Transaction[Result], statements: int) -> Transaction[Result]:
-    """The same script, dead after so many statements."""
+    """The same script, which dies after that many statements."""
     try:
         statement = next(transaction)
         for _ in range(statements):
@@ -39,7 +39,7 @@ def aborted(transaction: Transaction[Result], statements: int) -> Transaction[Re
 
 
 class CrashingStore:
-    """A real store whose next transactions die when they are told to."""
+    """A real store whose next transactions die on request."""
 
     def __init__(self, store: Store) -> None:
         self.store = store

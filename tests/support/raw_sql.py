@@ -21,7 +21,7 @@ class Refused(Exception):
 class Raw(ABC):
     @abstractmethod
     async def run(self, sql: str) -> list[tuple[Any, ...]]:
-        """Run one statement in a transaction of its own; its rows, or Refused."""
+        """Run one statement in its own transaction; returns its rows, or raises Refused."""
 
     @abstractmethod
     def blob(self, content: bytes) -> str:
@@ -31,7 +31,7 @@ class Raw(ABC):
     async def tables(self) -> set[str]: ...
 
     async def complete_runs(self, campaign_id: str | None = None) -> None:
-        """By hand, with the event that the database insists on: its phase hears nothing of it."""
+        """By hand, with the event that the database requires; its phase is not informed."""
         which = f" WHERE campaign_id = '{campaign_id}'" if campaign_id else ""
         await self.run(
             "INSERT INTO run_events (run_id, run_seq, type, emitter, logical_attempt,"

@@ -1,4 +1,4 @@
-"""Stands between a provider and a server's door for receipts, and writes down what passes.
+"""A proxy between a provider and a server's receipts URL that records the traffic.
 
 What a test knows of receipts is then what went over the wire and how the server answered, and not
 what either of them says of itself.

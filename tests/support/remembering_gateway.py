@@ -28,7 +28,7 @@ class RememberingGateway:
     ) -> None:
         self.memory = memory
         self.answer_seconds = seconds
-        """How long it takes over each message, which is under way meanwhile."""
+        """How long each message takes; it is in progress meanwhile."""
         self.fails = fails
         """Whether it takes messages and fails at them afterwards: no answer, and no delivery."""
         self.requests = 0

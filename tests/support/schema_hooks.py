@@ -1,4 +1,4 @@
-"""What schemathesis has to be told: how the API's other media types are written."""
+"""Hooks for schemathesis: how the API's other media types are serialised."""
 
 import json
 from typing import Any
