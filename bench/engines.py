@@ -13,7 +13,6 @@ import logging
 import statistics
 import tempfile
 import time
-from collections.abc import Collection
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -139,7 +138,10 @@ async def history_events(outrider: Outrider, run_id: RunId) -> int:
 
 
 async def compare(
-    servers: dict[Engine, dict[str, Any]], folder: Path, server_url: str, count: int, pairs: int
+    servers: dict[Engine, dict[str, Any]],
+    folder: Path,
+    server_url: str,
+    given: argparse.Namespace,
 ) -> dict[str, dict[str, list[Round]]]:
     """By store and engine; the engines alternate, and so does which goes first."""
 
@@ -149,12 +151,13 @@ async def compare(
     async def postgres() -> str:
         return await create_database(server_url)
 
-    stores = {"SQLite": sqlite, "Postgres": postgres}
+    both = {"SQLite": sqlite, "Postgres": postgres}
+    stores = {name: both[name] for name in given.stores}
     engines = list(servers)
     rounds: dict[str, dict[str, list[Round]]] = {
         store: {engine: [] for engine in engines} for store in stores
     }
-    for number in range(pairs):
+    for number in range(given.pairs):
         for store, new_database in stores.items():
             for engine in engines if number % 2 == 0 else reversed(engines):
                 settings = Settings(
@@ -167,7 +170,7 @@ async def compare(
                     conductor_domain=str(uuid4()),
                     **servers[engine],
                 )
-                rounds[store][engine].append(await one_round(settings, count))
+                rounds[store][engine].append(await one_round(settings, given.count))
     return rounds
 
 
@@ -200,17 +203,17 @@ def report(rounds: dict[str, dict[str, list[Round]]], count: int) -> None:
 
 
 async def measured(
-    folder: Path, server_url: str, count: int, pairs: int, engines: Collection[str]
+    folder: Path, server_url: str, given: argparse.Namespace
 ) -> dict[str, dict[str, list[Round]]]:
     async with AsyncExitStack() as stack:
         servers: dict[Engine, dict[str, Any]] = {"local": {}}
-        if "temporal" in engines:
+        if "temporal" in given.engines:
             address = await stack.enter_async_context(temporal_address(folder))
             servers["temporal"] = {"temporal_address": address}
-        if "conductor" in engines and find_jar() is not None:
+        if "conductor" in given.engines and find_jar() is not None:
             url = await stack.enter_async_context(conductor_url(folder))
             servers["conductor"] = {"conductor_url": url}
-        return await compare(servers, folder, server_url, count, pairs)
+        return await compare(servers, folder, server_url, given)
 
 
 def main() -> None:
@@ -220,6 +223,7 @@ def main() -> None:
     parser.add_argument(
         "--engines", nargs="*", default=["temporal", "conductor"], help="beside the local one"
     )
+    parser.add_argument("--stores", nargs="*", default=["SQLite", "Postgres"])
     parser.add_argument("--json", action="store_true")
     given = parser.parse_args()
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
@@ -228,7 +232,7 @@ def main() -> None:
         server = None if given_url() else PrivatePostgres(folder / "postgres")
         url = given_url() or (server.url if server else "")
         try:
-            rounds = uvloop.run(measured(folder, url, given.count, given.pairs, given.engines))
+            rounds = uvloop.run(measured(folder, url, given))
         finally:
             if server:
                 server.close()
