@@ -22,7 +22,7 @@ function one(blocker, runId) {
       texts.since, moment(blocker.since)),
     h("div", {}, sentence(blocker.message)),
     h("div", {}, sentence(blocker.hint), place && [" ", h("a", { href: place[1] }, place[0])],
-      isFault(blocker) && [" ", h("a", { href: runbookLink(blocker.code) }, texts.runbook)]),
+      isFault(blocker) && [" · ", h("a", { href: runbookLink(blocker.code) }, texts.runbook)]),
   ], isFault(blocker) ? "warn" : "");
 }
 
