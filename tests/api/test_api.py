@@ -440,7 +440,7 @@ async def test_metrics_count_requests_by_template_and_bypasses(
     assert value("outrider_items_in_doubt") == 0
 
 
-async def test_what_the_kernel_logs_carries_the_requests_id(server: ApiServer) -> None:
+async def test_the_kernels_log_lines_have_the_requests_id(server: ApiServer) -> None:
     campaign_id = (await server.post("/campaigns", campaign()))["campaignId"]
     await server.request(
         "POST", f"/campaigns/{campaign_id}/phases/launch/start", headers={"X-Request-ID": "r-1"}

@@ -423,9 +423,7 @@ async def test_a_body_without_a_length_is_cut_at_the_limit(scene: Scene) -> None
     ],
     ids=range(16),
 )
-async def test_what_is_not_proper_json_is_a_mistake_of_the_client(
-    scene: Scene, body: bytes
-) -> None:
+async def test_malformed_json_is_the_clients_mistake(scene: Scene, body: bytes) -> None:
     answer = await scene.server.request(
         "POST", "/intents", data=body, headers={"Content-Type": "application/json"}
     )

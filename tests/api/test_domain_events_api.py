@@ -97,7 +97,7 @@ async def test_an_event_is_new_once_and_then_known_and_then_in_conflict(server: 
     assert (other.status, other.json["error"]["code"]) == (409, "IDEMPOTENCY_CONFLICT")
 
 
-async def test_what_cannot_be_taken_is_refused_with_its_fields(server: Server) -> None:
+async def test_an_invalid_receipt_is_refused_with_its_fields(server: Server) -> None:
     unknown = await server.emit("u-1", "quote_lost")
     assert unknown.status == 400
     assert "is not a known trigger" in unknown.fields["trigger"]

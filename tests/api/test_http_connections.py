@@ -92,7 +92,7 @@ async def test_of_too_many_that_do_not_arrive_the_oldest_is_cut_first() -> None:
         assert (await rest_of(lines[-1])).startswith(b"HTTP/1.1 204")
 
 
-async def test_where_no_more_connections_fit_those_that_wait_make_room() -> None:
+async def test_waiting_connections_are_closed_to_make_room_for_others() -> None:
     async with listening(PATIENT, connections_max=5) as port:
         for _ in range(12):
             await say(port, HALF)

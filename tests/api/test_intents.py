@@ -114,7 +114,7 @@ NO_BATCHES = {
 }
 
 
-async def test_what_is_no_batch_is_refused_whole(tmp_path: Path) -> None:
+async def test_an_invalid_batch_is_refused_as_a_whole(tmp_path: Path) -> None:
     async with served(f"sqlite:///{tmp_path}/a.db", tmp_path) as inside:
         for name, body in NO_BATCHES.items():
             found, answer = await ask(inside, "POST", "/intents/batch", body)

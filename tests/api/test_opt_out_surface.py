@@ -92,7 +92,7 @@ async def test_opt_outs_say_how_they_are_known_and_how_far_they_reach(
         assert ADA not in json.dumps(entries)
 
 
-async def test_what_is_no_topic_or_source_is_refused_by_its_name(tmp_path: Path) -> None:
+async def test_an_invalid_topic_or_source_is_refused_by_name(tmp_path: Path) -> None:
     async with running_server(tmp_path, workers=0) as server:
         for path, body, field in (
             ("/suppressions", {"channel": "sms", "addresses": [ADA], "topic": "No"}, "topic"),

@@ -234,7 +234,7 @@ async def test_an_opt_out_holds_back_the_next_message_within_a_second(door: Door
     assert (await door.sent("i-2", "+447700900001")).reason == "suppressed"
 
 
-async def test_somebody_matches_a_receipt_that_found_nothing(door: Door) -> None:
+async def test_an_unmatched_receipt_is_matched_by_hand(door: Door) -> None:
     item = await door.sent("i-1", "+447700900001")
     await door.post(body_of({"receiptId": "r-9", "gatewayMessageId": "?", "event": "read"}))
     [waiting] = await until(lambda: door.listed(f"?matched=false&submissionTarget={TARGET}"))

@@ -155,7 +155,7 @@ async def test_the_snapshot_at_every_event_is_what_the_events_add_up_to(scene: S
     ["events?after=-1", "events?after=x", "events?limit=0", "snapshot?at=-1", "snapshot?at=x",
      "snapshot?at=99999999999999999999"],
 )  # fmt: skip
-async def test_what_is_no_sequence_is_refused(scene: Scene, query: str) -> None:
+async def test_an_invalid_sequence_is_refused(scene: Scene, query: str) -> None:
     answer = await scene.server.request("GET", f"{scene.path}/{query}")
     assert answer.status == 400
     assert answer.json["error"]["code"] == "INVALID_REQUEST"

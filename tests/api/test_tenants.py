@@ -178,7 +178,7 @@ async def test_a_campaign_is_sent_while_another_workspaces_template_bombs_are_re
         assert sorted(taken)[len(taken) // 2] < 1.0
 
 
-async def test_what_a_tenant_with_too_many_streams_asks_for_is_refused_to_it_alone(
+async def test_only_the_tenant_with_too_many_streams_is_refused(
     database: str, tmp_path: Path
 ) -> None:
     """X5: one read key took all 1,000 streams of the server."""

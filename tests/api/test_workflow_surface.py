@@ -109,7 +109,7 @@ async def test_rules_and_steps_are_made_changed_and_removed_over_http(inside: In
         assert (await ask(inside, "GET", gone))[0] == 404
 
 
-async def test_what_was_answered_can_be_changed_and_put_back(inside: Inside) -> None:
+async def test_a_response_can_be_edited_and_put_back(inside: Inside) -> None:
     _, rule = await ask(inside, "PUT", "/rules", RULE)
     _, step = await ask(inside, "PUT", "/steps", {**STEP, "ruleId": rule["id"]})
     del rule["success"], step["success"]

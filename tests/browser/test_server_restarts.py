@@ -57,9 +57,7 @@ def test_scenario_2_pause_survives_backend_restart(page: Page, mortal: World) ->
         expect_state(page, "in_progress")
 
 
-def test_what_happened_while_the_server_was_out_of_reach_is_shown_afterwards(
-    page: Page, mortal: World
-) -> None:
+def test_events_during_a_disconnection_are_shown_afterwards(page: Page, mortal: World) -> None:
     """Away for longer than a few tries; the page says so, and shows the truth when it is back."""
     with slow_launch(mortal, "Changed meanwhile") as campaign_id:
         open_campaign(page, campaign_id)

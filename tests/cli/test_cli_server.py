@@ -311,7 +311,7 @@ async def test_a_server_that_is_not_outrider_is_reported(
     ["migrate", "check", "demo", "sandbox", "serve", "work", "work --processes 2",
      "doubts reconcile", "registry check"],
 )  # fmt: skip
-async def test_what_only_works_here_is_refused_with_a_server(
+async def test_a_local_command_is_refused_with_a_server(
     command: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OUTRIDER_KEY", "outrider_some")

@@ -139,7 +139,7 @@ def test_a_folder_held_by_a_running_server_is_not_touched(
     assert not list(tmp_path.iterdir())
 
 
-async def test_what_a_killed_server_had_of_an_upload_is_removed_by_the_next(
+async def test_an_upload_left_by_a_killed_server_is_removed_by_the_next(
     tmp_path: Path,
 ) -> None:
     temporary = tmp_path / "temporary"

@@ -359,7 +359,7 @@ async def test_an_invalid_payload_fails_at_once(small: Office, payload: str) -> 
     assert small.sandbox.requests == 0
 
 
-async def test_what_the_provider_calls_invalid_fails_at_once(desk: Office) -> None:
+async def test_a_message_that_the_provider_calls_invalid_fails_at_once(desk: Office) -> None:
     """Whatever the target's contract would retry."""
     lead = {**LEAD, "email": "reject@example.test"}
     await desk.rule("lead_welcome", Channel.EMAIL, email())
@@ -587,7 +587,7 @@ async def test_quote_accepted_has_rules_for_partners_and_agents(
         ("quote_accepted", "agent", "agent_email"),
     ],
 )
-async def test_where_enqueueing_fails_the_legacy_sender_is_used(
+async def test_the_legacy_sender_is_used_if_enqueueing_fails(
     desk: Office, trigger: str, audience: str, sender: str
 ) -> None:
     """The second step names what the event does not tell: nothing of the rule is enqueued."""

@@ -182,7 +182,7 @@ async def opened(database: str, folder: Path, case: Case, **terms: Any) -> Async
 @pytest.mark.parametrize(
     ("database", "case"), QUICK_CASES, indirect=["database"], ids=lambda value: str(value)
 )
-async def test_where_a_declaration_is_true_kills_cause_no_second_delivery(
+async def test_if_a_declaration_is_true_kills_cause_no_second_delivery(
     database: str, tmp_path: Path, case: Case, scale: Scale
 ) -> None:
     """B3: without a declaration, an interrupted call is in doubt and was made once."""

@@ -168,7 +168,7 @@ async def _ended(bench: EngineBench, run_id: RunId) -> bool:
 
 
 @pytest.mark.parametrize("how", ["terminated", "paused"])
-async def test_what_somebody_does_to_an_execution_by_hand_is_undone(
+async def test_changes_made_to_an_execution_by_hand_are_undone(
     bench: EngineBench, server: ConductorServer, conductor_url: str, how: str
 ) -> None:
     bench.sandbox.faults.latency_ms = 30

@@ -157,7 +157,7 @@ async def test_a_worker_with_another_key_can_do_nothing(
         assert accounting.waiting == 3
 
 
-async def test_what_was_written_before_there_was_a_codec_stays_readable(
+async def test_payloads_written_without_a_codec_stay_readable(
     temporal_server: TemporalServer,
     database: str,
     tmp_path: Path,

@@ -243,7 +243,7 @@ async def test_twilio_is_asked_for_a_call_as_its_api_requires(client: HttpClient
 
 
 @pytest.mark.parametrize("body", ["", "  ", "\x00", "\ud800", "x" * 4_001])
-async def test_what_cannot_be_said_is_rejected_without_any_traffic(
+async def test_a_message_that_cannot_be_expressed_is_rejected_without_any_traffic(
     client: HttpClient, body: str
 ) -> None:
     gateway = make("twilio_voice", f"http://127.0.0.1:{closed_port()}", client)

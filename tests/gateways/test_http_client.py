@@ -286,7 +286,7 @@ async def test_half_an_answer_is_none(answer: bytes, code: str, hard: bool) -> N
     ],
 )  # fmt: skip
 @on_both_loops
-async def test_what_never_ends_is_not_read_to_its_end(start: bytes, more: bytes, code: str) -> None:
+async def test_an_endless_body_is_not_read_to_its_end(start: bytes, more: bytes, code: str) -> None:
     async def go_on(reader: Reader, writer: Writer) -> None:
         await read_request(reader)
         writer.write(start)
@@ -462,7 +462,7 @@ async def test_more_calls_than_connections_wait_for_each_other() -> None:
 
 
 @on_both_loops
-async def test_of_many_origins_the_longest_idle_line_makes_way() -> None:
+async def test_of_many_origins_the_longest_idle_connection_is_closed() -> None:
     first, second, third = Visits(), Visits(), Visits()
     async with (
         serving(first) as one,

@@ -167,7 +167,7 @@ def test_no_bytes_make_it_raise() -> None:
     ],
     ids=["codec_without_replacing", "nul_in_charset", "year", "messages_in_messages", "parts"],
 )
-def test_what_somebody_builds_to_make_it_raise_does_not(raw: bytes) -> None:
+def test_a_crafted_mail_does_not_raise(raw: bytes) -> None:
     assert len(read_mail(raw).receipts) <= 1
 
 
@@ -197,7 +197,7 @@ def test_whom_a_posted_mail_names_without_a_token_of_ours_is_not_believed(proof:
     assert (receipt.event, receipt.sender) == (Event.COMPLAINED, None)
 
 
-def test_who_answers_to_a_token_of_ours_is_believed() -> None:
+def test_a_reply_to_one_of_our_tokens_is_trusted() -> None:
     path = ReturnPath("bounces", "mail.example")
     address = path.address(signing_keys(SECRET)[0], REFERENCE)
     (receipt,) = posted(letter(f"Delivered-To: {address}"))

@@ -81,7 +81,7 @@ def test_twilios_statuses_and_codes(
 
 
 @pytest.mark.parametrize("status", ["accepted", "queued", "sending", "sent", "scheduled", "new"])
-def test_what_twilio_says_on_the_way_is_no_receipt(status: str) -> None:
+def test_intermediate_statuses_of_twilio_are_not_receipts(status: str) -> None:
     post = twilio({"MessageSid": "SM1", "MessageStatus": status})
     found = answer("twilio_sms", post)
     assert found == Verified([], "<Response/>", "text/xml")
@@ -192,7 +192,7 @@ def test_resends_events(
 
 
 @pytest.mark.parametrize("kind", ["email.sent", "email.scheduled", "domain.updated", "new.thing"])
-def test_what_is_no_news_of_a_message_is_taken_and_says_nothing(kind: str) -> None:
+def test_a_report_without_news_of_a_message_is_accepted_and_ignored(kind: str) -> None:
     assert receipts("resend", resend(kind, id=5, tags=7)) == []
 
 

@@ -226,7 +226,9 @@ async def test_a_running_watcher_takes_what_is_delivered_meanwhile(
     await running
 
 
-async def test_what_is_no_maildir_is_refused(receiver: MailReceiver, tmp_path: Path) -> None:
+async def test_a_folder_that_is_not_a_maildir_is_refused(
+    receiver: MailReceiver, tmp_path: Path
+) -> None:
     with pytest.raises(InvalidInput):
         MaildirWatcher(receiver, tmp_path)
 

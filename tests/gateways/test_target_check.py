@@ -449,7 +449,7 @@ async def test_a_provider_that_fails_or_is_another_server_fails_the_check(
         ("fcm", "project"),
     ],
 )
-async def test_what_a_provider_does_not_know_names_the_option_that_may_be_wrong(
+async def test_a_not_found_from_a_provider_names_the_option_that_may_be_wrong(
     gateway_type: str, option: str
 ) -> None:
     """A6."""

@@ -228,7 +228,7 @@ def test_a_workspace_cannot_name_the_secret_of_another() -> None:
         (["beta/shop/test"], []),
     ],
 )
-def test_who_shares_the_targets_own_credential(
+def test_workspaces_that_share_the_targets_own_credential(
     shared_with: list[str], can: list[WorkspaceName]
 ) -> None:
     """R10, D35: the default workspace always has it: with one workspace nothing changes."""

@@ -81,7 +81,7 @@ async def snapshots_in(place: HistoryPlace) -> int:
     return int(await history._in_thread(ask))
 
 
-async def test_what_is_written_is_read_back_as_it_was(place: HistoryPlace) -> None:
+async def test_written_values_are_read_back_unchanged(place: HistoryPlace) -> None:
     history = place.open()
     written = events_of(RUNS[0], [1, 2, 3])
     await history.merge(written, [snapshot(RUNS[0], 1)])

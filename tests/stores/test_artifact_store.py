@@ -45,7 +45,7 @@ def artifacts(root: Path) -> LocalArtifacts:
     return LocalArtifacts(root)
 
 
-async def test_what_was_put_is_read_back_with_its_size_and_digest(
+async def test_an_artifact_is_read_back_with_its_size_and_digest(
     artifacts: LocalArtifacts, root: Path
 ) -> None:
     stored = await artifacts.put(RUN, "results.csv", pieces(b"one,", b"", b"two"))
@@ -175,7 +175,7 @@ async def test_an_artifact_is_on_disk_with_its_name_before_it_is_announced(
     assert [path for path, _ in folders] == [root / RUN, root], "the run's folder is new too"
 
 
-async def test_what_a_killed_writer_left_is_cleared_by_the_next_put_an_hour_later(
+async def test_leftovers_of_a_killed_writer_are_removed_by_the_next_put_after_an_hour(
     artifacts: LocalArtifacts, root: Path
 ) -> None:
     await artifacts.put(RUN, "report.html", pieces(b"old"))

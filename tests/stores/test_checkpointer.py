@@ -139,7 +139,7 @@ def test_a_copy_that_fails_is_no_failure_of_the_commit_before_it(
 
 
 @pytest.mark.skipif(not checkpointer.OPEN_FILES.is_dir(), reason="handles are not listed here")
-def test_what_was_copied_reaches_the_disk_beside_the_writer(
+def test_copied_pages_reach_the_disk_without_blocking_the_writer(
     connect: Connect, watched: Watched, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The writer would wait for all of it with its last page."""

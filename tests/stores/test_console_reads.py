@@ -410,7 +410,7 @@ async def test_trouble_is_counted_by_workspace_and_no_further_than_asked(
     assert await store.read(trouble.bypasses_page(ELSEWHERE, LAST, 10)) == []
 
 
-async def test_what_a_workspace_has_at_a_target_is_counted(store: Store) -> None:
+async def test_a_workspaces_open_work_at_a_target_is_counted(store: Store) -> None:
     shop = Workshop(store)
     await ended(shop)
     await shop.launch(4, batch_size=2)
@@ -420,7 +420,7 @@ async def test_what_a_workspace_has_at_a_target_is_counted(store: Store) -> None
     assert await store.read(targets.loads(ELSEWHERE)) == {}
 
 
-async def test_who_opted_out_is_known_by_channel_and_address(store: Store) -> None:
+async def test_an_opt_out_is_known_by_channel_and_address(store: Store) -> None:
     await store.write(
         suppressions.suppress(DEFAULT_SCOPE, "email", ["Ada@example.test"], OptOut("x"), NOON)
     )

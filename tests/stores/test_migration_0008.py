@@ -65,7 +65,7 @@ async def test_jobs_and_messages_that_waited_are_sent(
         assert sandbox.deliveries.total() == 21
 
 
-async def test_what_waited_under_a_deadline_ends_by_it_and_is_not_called_too_late(
+async def test_a_waiting_item_ends_by_its_deadline_and_is_not_called_too_late(
     database: str, other_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async with Sandbox() as sandbox:

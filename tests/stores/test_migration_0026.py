@@ -32,7 +32,7 @@ def before(migrations: Sequence[Migration], name: str) -> int:
     return [each.name for each in migrations].index(name)
 
 
-async def test_everybody_in_an_older_audience_is_found_by_every_address(
+async def test_everyone_in_an_older_audience_is_found_by_every_address(
     database: str, other_database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     members = [*people(MANY), FOREIGN]

@@ -111,7 +111,7 @@ async def test_an_empty_database_says_to_run_outrider_migrate(database: str) -> 
     await store.close()
 
 
-def test_what_is_pending_is_what_the_database_lacks_in_order() -> None:
+def test_pending_migrations_are_those_the_database_lacks_in_order() -> None:
     first, second, third = (Migration(f"000{number}", f"sql {number}") for number in (1, 2, 3))
     applied = {first.name: first.sha256}
     assert pending([first, second, third], applied) == [second, third]

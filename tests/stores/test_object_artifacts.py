@@ -77,7 +77,7 @@ def artifacts(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
     return ObjectArtifacts(ROOT)
 
 
-async def test_what_was_put_is_read_back_with_its_size_and_digest(
+async def test_an_artifact_is_read_back_with_its_size_and_digest(
     artifacts: ObjectArtifacts,
 ) -> None:
     stored = await artifacts.put(RUN, "results é.csv", pieces(b"one,", b"", b"two"))

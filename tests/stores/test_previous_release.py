@@ -97,7 +97,9 @@ async def test_a_run_that_the_previous_release_left_in_flight_is_migrated_and_fi
         assert json.loads(rows[-1][0]) == stored_document(found)
 
 
-async def test_what_the_previous_release_spooled_is_appended(left: str, tmp_path: Path) -> None:
+async def test_events_spooled_by_the_previous_release_are_appended(
+    left: str, tmp_path: Path
+) -> None:
     """R7, D32."""
     content = (RECORDED / "spooled.json").read_bytes()
     run_id = RunId(json.loads(content)["run_id"])

@@ -126,7 +126,7 @@ DAMAGED = (without_steps, of_another_shape, of_no_format)
 LATER = (of_a_later_format, of_a_later_contract, of_a_later_minor_version)
 
 
-async def test_what_is_stored_says_its_version(store: Store, raw: Raw, run_id: RunId) -> None:
+async def test_stored_documents_have_their_version(store: Store, raw: Raw, run_id: RunId) -> None:
     """R7, D32."""
     document = await newest(raw, run_id)
     assert document["contractVersion"] == CONTRACT_VERSION

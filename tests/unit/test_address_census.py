@@ -19,7 +19,7 @@ def made(given_people: list[tuple[str | None, str | None]]) -> list[Recipient]:
 
 
 @given(people, people)
-def test_what_came_twice_in_one_window_or_in_two_may_repeat(
+def test_duplicates_within_or_across_windows_may_repeat(
     first: list[tuple[str | None, str | None]], second: list[tuple[str | None, str | None]]
 ) -> None:
     census = AddressCensus(100)

@@ -44,7 +44,9 @@ def test_every_other_address_is_refused(address: str) -> None:
 
 
 @given(st.ip_addresses(v=4))
-def test_what_python_calls_special_is_never_public(address: ipaddress.IPv4Address) -> None:
+def test_addresses_that_python_calls_special_are_never_public(
+    address: ipaddress.IPv4Address,
+) -> None:
     special = (
         address.is_private or address.is_loopback or address.is_link_local or address.is_multicast
         or address.is_reserved or address.is_unspecified or not address.is_global

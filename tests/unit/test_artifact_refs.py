@@ -50,7 +50,7 @@ def test_reference_schemes_are_taken(uri: str) -> None:
         "s3://bucket/a\nb", "s3://[bucket/a", "s3://bucket/" + "a" * 2_048,
     ],
 )  # fmt: skip
-def test_what_is_no_reference_or_holds_a_signature_or_content_is_refused(uri: str) -> None:
+def test_an_invalid_reference_or_one_with_a_signature_or_content_is_refused(uri: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         ArtifactRef(uri, "kind")
     assert "hunter2" not in str(refused.value)

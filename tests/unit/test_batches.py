@@ -17,5 +17,5 @@ def test_every_item_is_in_one_part_and_no_part_is_too_heavy(
         assert most_items is None or len(part) <= most_items
 
 
-def test_what_is_too_heavy_alone_is_alone() -> None:
+def test_an_oversized_item_is_a_batch_of_its_own() -> None:
     assert list(in_parts([1, 9, 1], lambda weight: weight, 5)) == [[1], [9], [1]]

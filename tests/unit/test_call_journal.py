@@ -100,7 +100,7 @@ def test_a_journal_has_its_room_on_the_disk_before_the_first_call(tmp_path: Path
     journal.close()
 
 
-def test_what_a_job_left_behind_ends_with_it_and_nothing_else_does(tmp_path: Path) -> None:
+def test_items_left_by_an_ended_job_end_with_it_and_no_others_do(tmp_path: Path) -> None:
     journal = MappedCallJournal(tmp_path, WORKER)
     journal.begin(IDS[0], JOB, Fence(1))
     journal.begin(IDS[1], JOB, Fence(2))

@@ -334,7 +334,7 @@ def test_a_json_mistake_is_reported_with_its_line_and_column() -> None:
         b'{"name": "\\ud800"}', "{}".encode("utf-16"),
     ],
 )  # fmt: skip
-def test_what_is_no_campaign_at_all_is_refused(raw: bytes) -> None:
+def test_a_document_that_is_not_a_campaign_is_refused(raw: bytes) -> None:
     problems(raw)
 
 

@@ -67,7 +67,7 @@ def test_a_slower_engine_takes_from_workers_and_not_from_the_database() -> None:
     assert slower["disk writes"] == local["disk writes"]
 
 
-def test_what_binds_comes_first() -> None:
+def test_the_scarcest_resource_comes_first() -> None:
     found = bounds(COSTS, replace(LAYOUT, provider_seconds=10.0), PER_DAY)
     assert found[0].of == "calls at once"
     assert found[0].per_second == pytest.approx(256 * 0.5 / 10)
@@ -161,7 +161,7 @@ def test_nothing_waits_where_there_is_room() -> None:
     assert day.worst_delay_seconds == 0.0
 
 
-def test_where_there_is_too_little_room_it_piles_up_to_the_end_of_the_day() -> None:
+def test_with_too_little_capacity_messages_pile_up_until_the_end_of_the_day() -> None:
     day = simulate(even_day(PER_DAY), 900)
     assert not day.keeps_up
     assert day.worst_backlog == day.backlog[-1] == pytest.approx(100 * 86_400)

@@ -63,7 +63,7 @@ def test_without_a_full_ledger_a_page_counts_whole(found: dict[str, Any]) -> Non
     assert costs_of({**found, "parts": parts}).page_image_bytes == 8_192
 
 
-def test_what_was_measured_bears_the_model_of_random_pages_out(found: dict[str, Any]) -> None:
+def test_the_measurements_confirm_the_model_of_random_pages(found: dict[str, Any]) -> None:
     """A page of an index that is filled at random is some 70 % full: so large is its image."""
     part = found["parts"]["full"][0]
     expected = pages_a_message(part["keyIndexBytes"] / 8_192, part["messages"])

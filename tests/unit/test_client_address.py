@@ -69,7 +69,7 @@ def test_trusted_proxies_are_set_as_a_list(monkeypatch: pytest.MonkeyPatch, writ
 
 
 @pytest.mark.parametrize("written", ["everybody", "10.0.0.1/8", "[10.0.0.1"])
-def test_what_is_no_network_is_refused(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
+def test_an_invalid_network_is_refused(monkeypatch: pytest.MonkeyPatch, written: str) -> None:
     monkeypatch.setenv("OUTRIDER_TRUSTED_PROXIES", written)
     with pytest.raises(ValidationError, match="trusted_proxies"):
         Settings()

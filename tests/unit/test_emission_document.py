@@ -44,7 +44,7 @@ def test_a_time_in_another_zone_is_the_same_and_so_is_the_event() -> None:
         ({"audience": "lead"}, "audience"),
     ],
 )
-def test_what_is_written_wrongly_is_named(changes: dict[str, Any], path: str) -> None:
+def test_mistakes_are_named(changes: dict[str, Any], path: str) -> None:
     with pytest.raises(InvalidInput) as refused:
         read_emission({**EXAMPLE, **changes})
     assert [problem.path for problem in refused.value.problems] == [path]
@@ -62,7 +62,7 @@ def test_every_problem_is_reported_at_once() -> None:
     "raw",
     [b"", b"null", b"[]", b"{", b'{"eventId": "a", "eventId": "b"}', b"\xff", b'{"a": NaN}'],
 )
-def test_what_is_no_json_object_is_refused(raw: bytes) -> None:
+def test_a_value_that_is_not_a_json_object_is_refused(raw: bytes) -> None:
     with pytest.raises(InvalidInput):
         parse_emission(raw)
 

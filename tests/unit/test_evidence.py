@@ -63,7 +63,7 @@ def test_a_key_is_repeated_before_anybody_is_asked() -> None:
     [FACTS._replace(may_repeat=False), FACTS._replace(is_same_request=False)],
     ids=["worn out", "another request"],
 )
-def test_what_may_not_be_repeated_goes_to_the_next_evidence(facts: DoubtFacts) -> None:
+def test_a_call_that_must_not_be_repeated_waits_for_the_next_evidence(facts: DoubtFacts) -> None:
     evidence = TargetEvidence(FOR_GOOD, LOOK_UP, needs_same_request=True)
     assert next_step(evidence, facts, THEN, SCHEDULE).settles is Settles.LOOK_UP
     assert next_step(replace(evidence, look_up=None), facts, THEN, SCHEDULE) == (

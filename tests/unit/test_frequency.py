@@ -25,7 +25,7 @@ def test_at_the_cap_it_waits_until_the_oldest_leaves_the_period() -> None:
     assert free_again(CAP, [ago(1), ago(20), ago(5)], NOW) == ago(20) + CAP.period
 
 
-def test_what_is_exactly_a_period_ago_no_longer_counts() -> None:
+def test_a_message_exactly_one_period_old_no_longer_counts() -> None:
     assert free_again(CAP, [ago(1), ago(5), ago(24)], NOW) is None
 
 
@@ -35,7 +35,7 @@ def test_beyond_the_cap_it_waits_until_enough_have_left() -> None:
     assert free_again(CAP, heard, NOW) == ago(3) + CAP.period
 
 
-def test_what_is_let_through_counts_for_what_comes_after_it() -> None:
+def test_an_admitted_message_counts_towards_the_cap_of_later_ones() -> None:
     hearing = SendHistory()
     hearing.note("email", "a@example.test", ago(2))
     let_through = 0

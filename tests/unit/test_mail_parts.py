@@ -44,7 +44,7 @@ def files_of(message: EmailMessage) -> list[tuple[str | None, str, bytes]]:
     ]
 
 
-def test_what_was_enclosed_is_what_a_mail_program_reads() -> None:
+def test_enclosed_files_are_what_a_mail_program_reads() -> None:
     empty = Enclosure("nothing.txt", "text/plain; charset=utf-8", b"")
     read = parsed(composed(PDF, empty, body="Grüße\nund\r\nmehr"))
     assert read.get_content_type() == "multipart/mixed"
@@ -119,7 +119,7 @@ def test_a_name_is_no_path_no_header_and_no_hidden_file(name: str, safe: str) ->
         "",
     ],
 )
-def test_what_is_no_kind_of_file_is_of_unknown_kind(content_type: str) -> None:
+def test_an_invalid_content_type_becomes_unknown(content_type: str) -> None:
     assert safe_kind(content_type) == "application/octet-stream"
     read = parsed(composed(Enclosure("x", content_type, b"x")))
     assert files_of(read) == [("x", "application/octet-stream", b"x")]

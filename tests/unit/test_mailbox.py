@@ -48,7 +48,7 @@ def test_a_senders_name_is_in_the_header_and_not_in_the_envelope(
     ["", "News", "News <news>", "News <a@b.test> x", "a@b.test, c@d.test", "A <a@b.test>\r\nBcc: x",
      "A\x00 <a@b.test>", "<<a@b.test>>", "x" * 201 + " <a@b.test>", "é@b.test"],
 )  # fmt: skip
-def test_what_is_no_mailbox_is_refused(text: str) -> None:
+def test_an_invalid_mailbox_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput):
         mailbox(text)
 

@@ -28,7 +28,7 @@ def campaign(campaign_says: dict[str, Any], message_says: dict[str, Any]) -> byt
         ({"transactional": True}, {"topic": None, "transactional": None}, Purpose(None, True)),
     ],
 )
-def test_what_a_message_does_not_say_its_campaign_does(
+def test_a_message_inherits_the_purpose_of_its_campaign(
     campaign_says: dict[str, Any], message_says: dict[str, Any], purpose: Purpose
 ) -> None:
     raw = campaign(campaign_says, message_says)

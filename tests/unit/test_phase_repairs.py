@@ -49,13 +49,13 @@ CASES = [
 
 
 @pytest.mark.parametrize(("state", "run", "verdict"), CASES)
-def test_what_follows_what(
+def test_phases_follow_their_order(
     state: str, run: RunBeside | None, verdict: PhaseFollows | RunFollows | None
 ) -> None:
     assert repair(PhaseState(state), run) == verdict
 
 
-def test_what_was_repaired_agrees() -> None:
+def test_a_repaired_phase_agrees_with_its_run() -> None:
     """Whatever the pair, a repair leaves one that needs no other."""
     flags = [False, True]
     for status, stopped, released, paused, going in product(RunStatus, flags, flags, flags, flags):

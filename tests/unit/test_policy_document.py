@@ -123,6 +123,6 @@ def test_a_whole_day_may_be_written_out() -> None:
 @pytest.mark.parametrize(
     "raw", [b"", b"[]", b"{", b'{"timeZone": "UTC", "timeZone": "UTC"}', b" " * 70_000]
 )
-def test_what_is_no_policy_is_refused(raw: bytes) -> None:
+def test_an_invalid_policy_is_refused(raw: bytes) -> None:
     with pytest.raises(InvalidInput):
         parse_policy(raw)

@@ -200,7 +200,7 @@ def test_a_step_keeps_its_outcome_and_counts() -> None:
     assert told == {"a": ("partial", (3, 2, 1)), "b": ("completed", None), "c": ("failed", None)}
 
 
-def test_what_a_payload_should_not_hold_breaks_nothing() -> None:
+def test_an_unexpected_payload_breaks_nothing() -> None:
     done = project_run(RUN, [
         event(1, "StepFailed", "a", error="no document", artifacts="no list"),
         event(2, "StepCompleted", "b", artifacts=[1, {"uri": "file:x"}, None]),

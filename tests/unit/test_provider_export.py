@@ -109,7 +109,7 @@ def test_a_column_that_is_not_there_is_refused_by_name(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("start", [b"PK\x03\x04rest", b"\x1f\x8brest", b"%PDF-1.7"])
-def test_what_is_no_text_says_what_to_export_instead(tmp_path: Path, start: bytes) -> None:
+def test_a_binary_file_says_what_to_export_instead(tmp_path: Path, start: bytes) -> None:
     with pytest.raises(InvalidInput) as caught:
         read(tmp_path / "export", start)
     assert caught.value.hint is not None

@@ -35,9 +35,7 @@ def test_a_control_character_anywhere_makes_an_address_invalid(
 
 
 @given(st.text(max_size=300), st.text(max_size=300), st.text(max_size=300))
-def test_what_is_kept_of_an_address_never_holds_a_line_break(
-    email: str, phone: str, token: str
-) -> None:
+def test_a_stored_address_never_has_a_line_break(email: str, phone: str, token: str) -> None:
     made = recipient("lead", email=email, phone=phone, push_token=token)
     for kept in (made.email, made.phone, made.push_token):
         assert kept is None or kept.isprintable()
@@ -159,7 +157,7 @@ def test_screening_looks_at_the_flags_of_its_own_kind_only(
 
 
 @given(flags, flags)
-def test_somebody_without_an_address_is_skipped_unless_the_channel_needs_none(
+def test_a_recipient_without_an_address_is_skipped_unless_the_channel_needs_none(
     invalid: int, duplicate: int
 ) -> None:
     assert screen(AddressKind.EMAIL, None, invalid, duplicate) == SkipReason.NO_ADDRESS

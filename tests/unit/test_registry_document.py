@@ -155,7 +155,7 @@ def test_a_gateway_url_of_another_family_is_refused(family: dict[str, object], u
 @pytest.mark.parametrize(
     "raw", [b"", b"[]", b"{}", b'{"targets": {}}', b'{"targets": [], "version": 1}', b"[" * 99_999]
 )
-def test_what_is_no_registry_is_refused(raw: bytes) -> None:
+def test_an_invalid_registry_is_refused(raw: bytes) -> None:
     with pytest.raises(InvalidInput):
         parse_registry(raw, GATEWAY_TYPES)
 

@@ -202,7 +202,7 @@ def test_a_share_is_all_or_nothing_only_where_it_is(part: int, whole: int, said:
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 10**9), min_size=1, max_size=5))
-def test_what_is_there_can_be_seen_and_all_of_it_fits(counts: list[int]) -> None:
+def test_everything_on_the_page_is_visible_and_fits(counts: list[int]) -> None:
     named = {str(place): count for place, count in enumerate(counts)}
     shares = widths(named, max(sum(counts), 1))
     assert sum(shares.values()) <= WIDTH + 1e-6

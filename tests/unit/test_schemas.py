@@ -94,7 +94,7 @@ def test_every_cloud_event_keeps_to_its_schema(given: RunEvent) -> None:
         {"data": {}},
     ],
 )
-def test_what_is_no_such_event_is_refused(damage: Document) -> None:
+def test_an_unknown_event_is_refused(damage: Document) -> None:
     """R7: `dataschema` is a whole URI and names of attributes are lower-case in CloudEvents."""
     assert problems("cloud-event", json.loads(cloud_event(event(), DEFAULT_SCOPE)) | damage)
 

@@ -65,7 +65,7 @@ def test_a_child_process_is_given_the_same_sinks(
         ("redis://", "has no host"),
     ],
 )
-def test_what_cannot_be_a_sink_is_refused_and_no_secret_is_repeated(
+def test_an_invalid_sink_is_refused_without_repeating_a_secret(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, bus: str, why: str
 ) -> None:
     with pytest.raises(ValidationError) as refused:

@@ -54,7 +54,7 @@ def test_enhanced_codes_say_whom_a_reply_to_a_recipient_is_about(reply: str, abo
         (Step.MAIL, "530 5.7.0 log in first", "unauthorized"),
     ],
 )
-def test_what_is_refused_before_anybody_is_named_holds_the_target(
+def test_a_refusal_before_the_recipient_is_named_holds_the_target(
     step: Step, reply: str, reason: str
 ) -> None:
     """A3: a HELO that was refused made 100 of 100 people invalid."""
@@ -73,7 +73,7 @@ def test_every_rule_has_a_source_and_can_be_met() -> None:
 
 
 @pytest.mark.parametrize("code", [250, 354, 199, 600])
-def test_what_no_rule_knows_is_no_answer(code: int) -> None:
+def test_an_answer_without_a_rule_proves_nothing(code: int) -> None:
     result = judged(Step.RCPT, code, "?", "a", Suspicions(), body_left=False)
     assert isinstance(result, AttemptError)
 
@@ -107,7 +107,7 @@ def test_a_message_refused_again_while_others_are_accepted_is_itself_at_fault() 
         assert refused(suspicions, "a") == Rejected("message_refused", "554 5.7.1 denied")
 
 
-def test_what_was_refused_while_we_were_blocked_is_not_blamed_when_it_is_over() -> None:
+def test_a_message_refused_while_we_were_blocked_is_not_blamed_afterwards() -> None:
     suspicions = Suspicions()
     for number in range(10):
         refused(suspicions, str(number))

@@ -180,7 +180,7 @@ def test_silence_at_a_gateway_that_dedupes_is_tried_again_and_remembered() -> No
 
 
 @pytest.mark.parametrize("result", [REFUSED, UNENCODABLE])
-def test_what_never_left_is_tried_again_without_a_doubt(result: AttemptError) -> None:
+def test_a_request_that_was_never_sent_is_retried_without_a_doubt(result: AttemptError) -> None:
     for gateway in (DEDUPES, FORGETS):
         judged = verdict(result, gateway=gateway)
         assert judged.next_attempt_at is not None
@@ -188,7 +188,7 @@ def test_what_never_left_is_tried_again_without_a_doubt(result: AttemptError) ->
         assert not judged.in_doubt
 
 
-def test_what_could_not_be_put_on_the_line_because_of_itself_is_an_attempt() -> None:
+def test_a_message_that_cannot_be_transmitted_because_of_itself_uses_up_an_attempt() -> None:
     for code in CAUSED_BY_THE_MESSAGE:
         judged = verdict(AttemptError(Progress.NOT_SENT, code), policy=OneShot())
         assert not judged.given_back
@@ -445,7 +445,7 @@ def test_a_refusal_of_our_setup_is_not_an_attempt_and_settles_nothing(
     assert (judged.in_doubt, judged.maybe_received) == (False, maybe_received)
 
 
-def test_what_one_recipient_puts_off_for_days_is_given_up_in_the_end() -> None:
+def test_a_message_postponed_for_days_by_its_recipient_is_given_up_in_the_end() -> None:
     """A4: a mailbox that is full for good must not keep its run open for ever."""
     full = Throttled("452 4.2.2 mailbox full", closes=Closes.THE_ITEM)
     assert verdict(full, after_seconds=DEFERRED_MAX_SECONDS - 1).given_back

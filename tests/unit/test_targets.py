@@ -214,7 +214,7 @@ def test_a_retry_after_that_is_shorter_than_the_backoff_does_not_shorten_it() ->
     assert opening(thrice) == at(3 + 4 * THROTTLE_FIRST_SECONDS)
 
 
-def test_of_several_calls_that_were_out_the_longest_wait_counts() -> None:
+def test_of_several_concurrent_calls_the_longest_wait_counts() -> None:
     slowed = throttled(OPEN, NOON, retry_after=20)
     stale = Report(OPEN.epoch, throttled=1, retry_after_seconds=1)
     assert report(slowed, POLICY, stale, at(5)).opens_at == at(20)
@@ -320,7 +320,7 @@ CALLS = st.builds(
 
 
 @given(CALLS)
-def test_what_was_admitted_before_the_door_closed_is_no_news(stale: Report) -> None:
+def test_reports_of_calls_admitted_before_the_door_closed_are_ignored(stale: Report) -> None:
     for door in (DOWN, THROTTLED, probed(DOWN), probed(THROTTLED), answered(probed(DOWN), at(40))):
         assert report(door, POLICY, stale, at(45)) == door
 

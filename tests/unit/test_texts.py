@@ -25,7 +25,7 @@ def test_a_storable_text_is_kept_unchanged(text: str) -> None:
     ("text", "kept"),
     [("a\0b", "a\\x00b"), ("a\udcffb", "a\\udcffb"), ("550-no\n550 never", "550-no\n550 never")],
 )
-def test_what_cannot_be_kept_is_spelt_out(text: str, kept: str) -> None:
+def test_unstorable_characters_are_escaped(text: str, kept: str) -> None:
     assert storable(text) == kept
 
 

@@ -113,7 +113,7 @@ def test_no_text_whatever_raises(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "=", "A" * 10_000_000, "é" * 40, "\ud800", "A\n", f"{ADA}\n"])
-def test_what_cannot_be_a_token_is_none(text: str) -> None:
+def test_an_impossible_token_is_not_a_token(text: str) -> None:
     assert read_token(SECRET, text) is None
 
 
@@ -198,7 +198,7 @@ def test_a_public_url_is_kept_without_its_last_slash(given_url: str, kept: str) 
         "http://10.0.0.1", f"https://example.com/{'a' * PUBLIC_URL_MAX_CHARACTERS}",
     ],
 )  # fmt: skip
-def test_what_cannot_be_in_a_header_is_not_a_public_url(given_url: str) -> None:
+def test_a_url_that_does_not_fit_in_a_header_is_not_a_public_url(given_url: str) -> None:
     with pytest.raises(ValidationError) as refused:
         Settings(public_url=given_url)
     assert "hunter2" not in str(refused.value)

@@ -313,7 +313,7 @@ RULES = st.builds(
 
 
 @given(RULES)
-def test_what_is_exported_is_what_would_be_read_again(rule: WrittenRule) -> None:
+def test_an_export_reads_back_unchanged(rule: WrittenRule) -> None:
     document = {"rules": [file_document(rule)], "policies": None}
     assert parse(document).rules == (rule,)
     text = toml_of(document)

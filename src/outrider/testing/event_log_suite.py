@@ -150,7 +150,7 @@ class EventLogConformance:
         assert len(await append_to(bench.here, run_id, STEP_DONE, STEP_DONE, STEP_DONE)) == 1
         assert len(await everything(bench.here, run_id)) == 1
 
-    async def test_what_is_new_is_appended_among_what_is_known(
+    async def test_new_events_are_appended_among_known_ones(
         self, bench: EventLogBench, run_id: RunId
     ) -> None:
         await append_to(bench.here, run_id, APPROVED)

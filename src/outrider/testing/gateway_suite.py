@@ -215,7 +215,7 @@ class GatewayConformance:
         # The unused connection is as good as before.
         assert isinstance(await bench.gateway.call(self.valid()), Accepted)
 
-    async def test_of_many_calls_only_those_that_may_begin_are_delivered(
+    async def test_of_many_calls_only_those_with_permission_are_delivered(
         self, bench: GatewayBench
     ) -> None:
         calls = [

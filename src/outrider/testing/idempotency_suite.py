@@ -111,7 +111,9 @@ class IdempotencyConformance:
         assert await bench.here.claim(named()) == CREATED
         assert await bench.here.claim(named(scope=OTHER_TENANT)) == Running()
 
-    async def test_what_was_abandoned_the_next_one_may_try(self, bench: IdempotencyBench) -> None:
+    async def test_an_abandoned_key_may_be_tried_by_the_next_request(
+        self, bench: IdempotencyBench
+    ) -> None:
         first = await claimed(bench.here)
         await bench.here.abandon(named(), first)
         second = await claimed(bench.there, fingerprint="mended")
@@ -164,7 +166,7 @@ class IdempotencyConformance:
         await bench.there.finish(named(), replaced, CREATED)
         assert await bench.here.claim(named()) == CREATED
 
-    async def test_who_renews_a_claim_keeps_it(self, bench: IdempotencyBench) -> None:
+    async def test_a_renewed_claim_is_kept(self, bench: IdempotencyBench) -> None:
         owner = await claimed(bench.here)
         for _ in range(3):
             await bench.pass_time(RUNNING_SECONDS - 10)
@@ -212,7 +214,7 @@ class IdempotencyConformance:
         assert sum(isinstance(answer, Yours) for answer in answers) == 1
         assert answers.count(Running()) == CLAIMERS - 1
 
-    async def test_of_many_at_once_exactly_one_replaces_who_vanished(
+    async def test_of_many_at_once_exactly_one_replaces_a_vanished_owner(
         self, bench: IdempotencyBench
     ) -> None:
         await claimed(bench.here)

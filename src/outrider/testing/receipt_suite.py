@@ -234,7 +234,7 @@ class ReceiptConformance:
             result = bench.reader.read(callback(bench.post_body(body, NOW)), NOW)
             assert isinstance(result, Refusal) or not result.receipts, body  # type: ignore[union-attr]
 
-    def test_what_is_not_posted_is_refused(self, bench: ReceiptBench) -> None:
+    def test_a_receipt_that_is_not_posted_is_refused(self, bench: ReceiptBench) -> None:
         for method in ("GET", "PUT", "HEAD"):
             assert isinstance(self.read(bench, method=method), Refusal)
 

@@ -65,9 +65,7 @@ async def test_any_text_is_a_distinct_key_that_redis_does_not_see(
         assert re.fullmatch(f"{prefix}[0-9a-f]{{64}}", name.decode())
 
 
-async def test_what_is_no_record_of_ours_is_as_good_as_nothing(
-    answers: RedisAnswers, redis: "Redis"
-) -> None:
+async def test_a_foreign_record_is_ignored(answers: RedisAnswers, redis: "Redis") -> None:
     await answers.put(named(), CREATED)
     [name] = await redis.keys("*")
     await redis.set(name, b"something else")

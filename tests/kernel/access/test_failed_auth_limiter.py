@@ -28,7 +28,7 @@ def exhausted(address: str = MALLORY) -> FailedAuthLimiter:
     return limiter
 
 
-def test_who_failed_as_often_as_is_allowed_waits_for_the_next_try() -> None:
+def test_a_client_that_failed_too_often_waits_for_its_next_try() -> None:
     limiter = exhausted()
     assert limiter.seconds_to_wait(MALLORY, NOON) == FAILED_AUTH_REFILL_SECONDS
     half = FAILED_AUTH_REFILL_SECONDS / 2
@@ -58,7 +58,7 @@ def test_a_long_rest_gives_no_more_tries_than_at_first() -> None:
     assert limiter.seconds_to_wait(MALLORY, later) is not None
 
 
-def test_somebody_elses_failures_are_not_ones_own() -> None:
+def test_failures_of_other_workspaces_are_not_shown() -> None:
     limiter = exhausted()
     assert limiter.seconds_to_wait(ALICE, NOON) is None
 

@@ -57,7 +57,7 @@ async def test_a_workspace_has_no_more_turns_than_its_share() -> None:
         await bench.finish(name)
 
 
-async def test_who_waits_is_served_workspace_by_workspace() -> None:
+async def test_waiting_requests_are_served_workspace_by_workspace() -> None:
     """X5: a long line of one workspace costs another one turn, not the whole line."""
     bench = Bench(FairTurns("reads", total=1, each=1))
     for name in ("a", "b", "c"):
@@ -82,7 +82,7 @@ async def test_a_line_that_is_full_says_when_to_come_again() -> None:
         await bench.finish(name)
 
 
-async def test_who_stops_waiting_leaves_no_turn_behind() -> None:
+async def test_a_caller_that_stops_waiting_leaves_no_turn_behind() -> None:
     bench = Bench(FairTurns("reads", total=1, each=1))
     await bench.ask("a", HOG)
     await bench.ask("b", HOG)

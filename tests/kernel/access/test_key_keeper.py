@@ -103,7 +103,7 @@ def files_of_database(folder: Path) -> list[bytes]:
     return [file.read_bytes() for file in folder.glob("outrider.db*")]
 
 
-async def test_who_presents_a_key_is_who_it_was_made_for(desk: Desk) -> None:
+async def test_a_key_identifies_the_client_it_was_created_for(desk: Desk) -> None:
     record, text = await desk.keeper.create(
         DEFAULT_SCOPE, "ci", [KeyScope.READ, KeyScope.ADMIN], "test"
     )

@@ -109,7 +109,7 @@ async def test_a_window_is_bounded_and_the_next_continues_where_it_ended(
     assert len(receiver.asked) == len(set(receiver.asked))
 
 
-async def test_what_fails_holds_up_its_own_run_and_no_other(
+async def test_a_failed_event_holds_up_its_own_run_and_no_other(
     store: Store, receiver: Receiver
 ) -> None:
     scene = Scene(store, FakeClock(at(0)))
@@ -259,7 +259,9 @@ async def test_attempts_come_ever_later_then_it_is_a_dead_letter_with_an_alert(
     assert len(await letters(scene, only_waiting=False)) == 1
 
 
-async def test_all_are_redriven_at_once_and_only_ones_own(store: Store) -> None:
+async def test_all_dead_letters_are_redriven_at_once_and_only_those_of_the_workspace(
+    store: Store,
+) -> None:
     scene = Scene(store)
     scene.limits = type(scene.limits)(page_items=3)
     runs = await scene.runs(4, events=2)

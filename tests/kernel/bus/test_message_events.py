@@ -234,9 +234,7 @@ async def until_letter(outrider: Outrider) -> None:
             await asyncio.sleep(0.01)
 
 
-async def test_to_forget_a_sink_leaves_nothing_of_its_messages(
-    database: str, tmp_path: Path
-) -> None:
+async def test_forgetting_a_sink_deletes_its_message_events(database: str, tmp_path: Path) -> None:
     async with (
         Sandbox() as sandbox,
         receiving(Receiver()) as receiver,

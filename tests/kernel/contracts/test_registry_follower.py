@@ -84,9 +84,7 @@ async def test_two_servers_agree_after_a_registry_was_put_to_one_of_them(
         assert answers[0] == answers[1]
 
 
-async def test_what_a_server_shows_of_its_registry_can_be_put_back(
-    database: str, tmp_path: Path
-) -> None:
+async def test_a_registry_as_shown_can_be_put_back(database: str, tmp_path: Path) -> None:
     """M4: with terms that a policy has not, and with how the targets fare."""
     async with server(database, tmp_path / "a", NEW) as one, serving(one, ApiLimits()) as inside:
         before, contracts = await shown(inside, inside.key), dict(one.registry_keeper.contracts())

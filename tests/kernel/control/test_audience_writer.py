@@ -215,7 +215,7 @@ async def test_no_phase_starts_and_no_other_file_is_accepted_while_recipients_ar
     await control(outrider, campaign_id, Action.START)
 
 
-async def test_what_a_dead_process_left_of_an_upload_is_taken_away(
+async def test_an_upload_left_by_a_dead_process_is_removed(
     outrider: Outrider, database: str
 ) -> None:
     campaign_id = CampaignId(outrider.ids.new())

@@ -165,7 +165,7 @@ async def test_a_launch_is_not_certified_while_the_run_it_went_on_from_has_doubt
     assert not msgspec.json.decode(str(job.result))["certificateHolds"]
 
 
-async def test_what_was_in_doubt_at_a_retry_and_never_arrived_can_be_sent_without_sending_to_all(
+async def test_an_item_in_doubt_at_a_retry_that_never_arrived_can_be_sent_without_sending_to_all(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     async with working(outrider):

@@ -261,7 +261,7 @@ async def test_a_retry_is_refused_while_all_that_is_left_is_in_doubt(
         await until_state(outrider, campaign_id, PhaseState.COMPLETED)
 
 
-async def test_what_was_in_doubt_when_its_run_was_stopped_is_not_asked_for_again_in_vain(
+async def test_an_item_in_doubt_when_its_run_was_stopped_is_not_called_again_in_vain(
     outrider: Outrider, sandbox: HoldingSandbox
 ) -> None:
     """A gateway that dedupes is asked by calling it again, which a stop forbids."""

@@ -133,7 +133,7 @@ async def test_no_call_starts_after_a_stop_has_returned(
     assert not gateway.accepted_twice()
 
 
-async def test_what_is_on_the_wire_at_a_pause_ends_and_is_recorded(
+async def test_calls_on_the_wire_at_a_pause_end_and_are_recorded(
     deployment: Deployment, gateway: WitnessGateway
 ) -> None:
     """P1: the calls that had begun are neither lost nor repeated, and the pause stays a pause."""

@@ -285,7 +285,9 @@ async def test_stopping_a_paused_phase_is_a_resume_and_a_failure_both_recorded(
     ]  # fmt: skip
 
 
-async def test_there_is_nothing_to_stop_in_a_campaign_that_never_began(outrider: Outrider) -> None:
+async def test_there_is_nothing_to_stop_in_a_campaign_that_never_started(
+    outrider: Outrider,
+) -> None:
     campaign_id = await created(outrider)
     with pytest.raises(InvalidPhaseTransition):
         await outrider.phase_controller.stop_campaign(

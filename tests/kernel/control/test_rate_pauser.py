@@ -102,7 +102,7 @@ async def test_a_campaign_that_bounces_too_much_is_paused_once_with_the_reason(
     assert await launch.judged() is None
 
 
-async def test_what_got_worse_before_a_restart_is_judged_after_it(launch: Launched) -> None:
+async def test_a_rate_that_got_worse_before_a_restart_is_checked_after_it(launch: Launched) -> None:
     """The matcher's process died after its commit: nobody was told."""
     await launch.reported(ReceiptEvent.BOUNCED, launch.items[:TOO_MANY_BOUNCES])
     role = asyncio.create_task(launch.outrider.rate_pauser.run())

@@ -70,7 +70,7 @@ async def test_every_refusal_is_recorded_at_a_bounded_rate(database: str, tmp_pa
         assert besides == [0, 0, 0, 5, 0, 0, 2], "8 and 5 refusals, and none of them left out"
 
 
-async def test_what_is_refused_at_the_phases_door_is_in_the_log_of_its_run(
+async def test_a_control_refused_by_the_api_is_in_the_log_of_its_run(
     database: str, tmp_path: Path
 ) -> None:
     """R11: a reader's pause, resume or stop of a phase was answered 403 and recorded nowhere."""

@@ -120,7 +120,7 @@ async def test_a_reader_may_steer_nothing(outrider: Outrider) -> None:
     assert types == ["RunApproved", *["SignalRejected"] * len(Signal)]
 
 
-async def test_somebody_elses_run_does_not_exist(outrider: Outrider) -> None:
+async def test_a_run_of_another_owner_does_not_exist(outrider: Outrider) -> None:
     run_id = await begun(outrider, await created(outrider, 5))
     stranger = Principal(ELSEWHERE, KeyId(""), "eve", frozenset({KeyScope.ADMIN}))
     with pytest.raises(NotFound):
@@ -185,7 +185,7 @@ async def test_a_signal_sent_twice_under_its_id_is_one_signal(outrider: Outrider
     assert types.count("SignalAccepted") == 3
 
 
-async def test_what_the_runs_state_does_not_allow_is_rejected_and_recorded(
+async def test_a_signal_that_the_runs_state_does_not_allow_is_rejected_and_recorded(
     outrider: Outrider,
 ) -> None:
     campaign_id = await created(outrider, 5)

@@ -12,7 +12,7 @@ from outrider.testing.store_suite.workshop import ACCEPTED, ONE, OTHER, Workshop
 GIVEN_BACK = Verdict(ItemStatus.QUEUED, IntentStatus.PENDING, Progress.NOT_SENT, given_back=True)
 
 
-async def test_what_is_given_back_to_a_job_that_was_given_up_gets_an_ending(
+async def test_an_item_given_back_to_an_abandoned_job_gets_an_outcome(
     noop_outrider: Outrider,
 ) -> None:
     """Only what a stop had ended was swept: in a job that was given up it waited for ever."""

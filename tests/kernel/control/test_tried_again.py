@@ -38,7 +38,7 @@ class Away:
         return "written"
 
 
-async def test_what_is_over_at_once_is_tried_again() -> None:
+async def test_a_connection_that_closes_at_once_is_retried() -> None:
     clock = FakeClock()
     store = Away(clock, LIMITS.control_attempts - 1, 0.1)
     assert await tried_again(cast("Store", store), script, clock, LIMITS) == "written"

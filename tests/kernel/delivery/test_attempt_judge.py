@@ -97,7 +97,7 @@ def test_an_unreachable_target_uses_up_no_attempt_and_does_not_wait_as_mail_does
     assert waited(verdict) == DIRECT.first_seconds
 
 
-def test_what_a_held_target_refused_comes_behind_the_probe(judged: Any) -> None:
+def test_a_message_refused_by_a_held_target_goes_after_the_probe(judged: Any) -> None:
     verdict = judged(Held("unauthorized"))
     assert verdict.given_back
     assert waited(verdict) == BEHIND_THE_PROBE * BREAKER_SECONDS

@@ -86,7 +86,7 @@ def test_a_lane_starts_calls_until_its_lease_ends(permits: CallPermits, clock: F
     assert not permits.may_begin(LANE.id, until)
 
 
-def test_what_its_opening_took_counts_too(permits: CallPermits, clock: FakeClock) -> None:
+def test_the_time_to_connect_counts_too(permits: CallPermits, clock: FakeClock) -> None:
     until = take(permits, clock, LANE)
     clock.advance(LEASE_SECONDS)
     assert permits.may_begin(LANE.id, until + timedelta(seconds=10))

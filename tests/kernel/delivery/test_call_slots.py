@@ -26,7 +26,7 @@ async def test_a_single_message_goes_before_campaigns_that_came_earlier() -> Non
     assert served == ["intent", "campaign 0", "campaign 1"]
 
 
-async def test_who_stops_waiting_takes_no_slot_with_them() -> None:
+async def test_a_caller_that_stops_waiting_takes_no_slot() -> None:
     slots = CallSlots(1)
     await slots.enter(first=False)
     waiting = asyncio.create_task(slots.enter(first=True))

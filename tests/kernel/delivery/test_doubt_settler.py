@@ -29,7 +29,7 @@ FAMILIES = [
 
 
 @pytest.mark.parametrize(("family", "kind"), FAMILIES)
-async def test_what_arrived_is_found_and_what_did_not_goes_again(
+async def test_a_message_that_arrived_is_found_and_one_that_did_not_is_called_again(
     database: str, tmp_path: Path, family: str, kind: EvidenceKind
 ) -> None:
     faults = Faults(drop_rate=0.4, lose_rate=0.3, look_up_fail_rate=0.3, seed=5)

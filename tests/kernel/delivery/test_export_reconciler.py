@@ -120,7 +120,7 @@ async def test_a_row_without_a_reference_is_matched_by_recipient_and_time(
     assert plan.absence_refused is AbsenceRefused.NOTHING_MATCHED
 
 
-async def test_what_a_complete_export_does_not_have_never_arrived(
+async def test_a_message_missing_from_a_complete_export_never_arrived(
     database: str, tmp_path: Path
 ) -> None:
     async with doubting(database, tmp_path) as (outrider, doubts):

@@ -341,7 +341,7 @@ async def test_a_run_status_that_a_hand_wrote_does_not_certify(
     assert "its log and jobs do not confirm" in certificate.criteria[0].detail
 
 
-async def test_what_a_worker_gives_back_after_its_stopped_run_has_ended_gets_an_ending(
+async def test_items_given_back_after_their_stopped_run_has_ended_get_an_outcome(
     outrider: Outrider,
 ) -> None:
     """B2: a stop waits for no worker that was taken for dead, and it may wake all the same."""

@@ -197,7 +197,7 @@ async def test_the_same_without_an_outage_accepts_everything(
 
 @pytest.mark.parametrize("outage", ["away", "http_503", "http_429"])
 @pytest.mark.parametrize("scale", SCALES)
-async def test_what_expires_in_an_outage_is_exhausted_within_two_seconds_of_its_deadline(
+async def test_an_item_that_expires_in_an_outage_is_exhausted_within_two_seconds_of_its_deadline(
     gateway: WitnessGateway, database: str, tmp_path: Path, scale: Scale, outage: Outage
 ) -> None:
     """B1, A1: a deadline is the clock's to keep, whether or not the target can be called."""

@@ -181,7 +181,7 @@ async def test_an_exhausted_item_in_doubt_takes_no_resubmission(
         assert gateway.requests == 1
 
 
-async def test_what_may_have_arrived_is_not_called_again_after_its_deadline(
+async def test_an_item_that_may_have_arrived_is_not_called_again_after_its_deadline(
     database: str, tmp_path: Path
 ) -> None:
     """S7: it is exhausted by the clock and, because a silence came before, in doubt."""
@@ -292,7 +292,7 @@ def test_a_duration_is_a_number_and_a_unit(text: str, seconds: float) -> None:
 @pytest.mark.parametrize(
     "text", ["", "always", "24", "24 h", "0h", "-1h", "1.5h", "1w", "99999d", "for good", "1H"]
 )
-def test_what_is_no_memory_is_refused(text: str) -> None:
+def test_an_invalid_memory_is_refused(text: str) -> None:
     with pytest.raises(ValidationError, match="say never, in_flight, for_good, or a duration"):
         TargetSettings(remembers_references=text)
 

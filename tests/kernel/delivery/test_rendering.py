@@ -177,7 +177,7 @@ async def test_a_window_that_takes_too_long_gets_its_child_killed() -> None:
     await renderer.close()
 
 
-def test_what_comes_after_a_window_is_not_timed_as_its_last_item() -> None:
+def test_time_after_a_window_is_not_counted_for_its_last_item() -> None:
     """X5: the limit on processor time is the items', and not that of whoever renders them."""
     renderer = WindowRenderer(default_limits())
     renderer.answer(RenderRequest(None, "{{ n }}", html=False, attributes=['{"n": 1}']))

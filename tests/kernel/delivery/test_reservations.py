@@ -11,7 +11,7 @@ from tests.support.foundations import foundation
 LIMITS = Limits(lease_seconds=LEASE_SECONDS)
 
 
-async def test_what_is_reserved_is_in_the_ledger_and_what_is_taken_is_left_out(
+async def test_reserved_items_are_in_the_ledger_and_taken_keys_are_left_out(
     store: Store,
 ) -> None:
     shop = Workshop(store)

@@ -146,7 +146,7 @@ async def test_a_retry_is_screened_like_a_first_attempt(scene: Scene) -> None:
     assert row.due_at == NOON, "its contract's time goes on"
 
 
-async def test_what_may_have_been_received_is_never_held_back(scene: Scene) -> None:
+async def test_an_item_that_may_have_arrived_is_never_delayed(scene: Scene) -> None:
     silent = await scene.enqueue()
     async with scene.lane() as lane:
         again = {"progress": Progress.SENT_NO_ANSWER, "next_attempt_at": scene.clock.now()}
@@ -201,7 +201,7 @@ async def test_beyond_the_cap_messages_are_skipped_if_the_policy_says_so(scene: 
         assert await scene.sent(lane, [another]) == [another], "what was refused was not heard"
 
 
-async def test_what_cannot_be_sent_from_here_fails_fast_with_its_reason(scene: Scene) -> None:
+async def test_an_unsendable_message_fails_fast_with_its_reason(scene: Scene) -> None:
     good = await scene.enqueue(template="proposal_email")
     reasons = {
         await scene.enqueue(kind="fax", template="fax_send"): "unsupported_kind",

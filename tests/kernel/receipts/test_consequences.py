@@ -98,7 +98,7 @@ async def test_a_bounce_outlasts_a_start(store: Store) -> None:
 
 
 @pytest.mark.parametrize("one_window", [True, False])
-async def test_what_somebody_wrote_last_counts_whichever_came_first(
+async def test_a_persons_latest_message_counts_in_whatever_order_they_arrive(
     store: Store, one_window: bool
 ) -> None:
     scene = Scene(store, NOON)

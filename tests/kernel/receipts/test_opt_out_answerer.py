@@ -134,7 +134,7 @@ async def test_a_stop_that_was_taken_back_before_it_came_is_not_confirmed(shared
     assert await answers(shared) == []
 
 
-async def test_of_several_who_share_a_number_the_one_who_wrote_last_answers(
+async def test_of_workspaces_that_share_a_number_the_one_that_wrote_last_answers(
     shared: Shared,
 ) -> None:
     await shared.sent(ACME, "one")
@@ -162,7 +162,7 @@ async def test_an_address_that_bounced_or_an_operator_forbids_is_not_answered(
     assert [status for *_, status in await answers(shared)] == ["REJECTED"]
 
 
-async def test_what_a_provider_reports_as_an_opt_out_is_not_answered(shared: Shared) -> None:
+async def test_an_opt_out_reported_by_a_provider_is_not_answered(shared: Shared) -> None:
     await shared.sent(ACME, "one")
     await shared.reported(ReceiptEvent.OPTED_OUT, sender=ANN)
     assert await shared.suppressed() == {"acme": [ANN]}

@@ -125,7 +125,7 @@ async def _has_no_reference_of_ours(scene: Scene) -> None:
         _has_no_reference_of_ours,
     ],
 )
-async def test_what_is_not_plain_is_counted_and_left_where_it_is(
+async def test_receipts_that_are_not_plain_are_counted_and_left(
     store: Store, told: Callable[[Scene], Awaitable[None]]
 ) -> None:
     scene = Scene(store, NOON)

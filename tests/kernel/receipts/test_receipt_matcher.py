@@ -101,7 +101,7 @@ async def test_a_receipt_whose_item_appears_later_is_matched_then(store: Store) 
     assert await scene.counts(run_id) == {DeliveryState.DELIVERED: 1}
 
 
-async def test_what_finds_no_item_is_looked_for_ever_more_rarely_and_then_listed(
+async def test_an_unmatched_receipt_is_retried_ever_more_rarely_and_then_only_listed(
     store: Store,
 ) -> None:
     scene = Scene(store, NOON)

@@ -78,7 +78,7 @@ async def test_a_message_counts_in_the_hour_in_which_it_was_sent(store: Store) -
     assert await sent(store, since=later) == {"sms.main": 1}
 
 
-async def test_what_is_too_old_for_any_rate_is_taken_away(store: Store) -> None:
+async def test_counts_too_old_for_any_rate_are_deleted(store: Store) -> None:
     clock = SteppedClock(NOON)
     tallier = tallier_of(store, clock)
     await bounced_once(store, NOON, "sms.old")

@@ -108,7 +108,7 @@ def test_an_event_without_routes_says_why(changes: dict[str, Any], sentence: str
     assert explain_event(EventStory(event(**changes), [], []))[1] == sentence
 
 
-def test_what_failed_says_how_it_is_routed_again() -> None:
+def test_a_failed_event_says_how_to_route_it_again() -> None:
     told = explain_event(
         EventStory(event(route("failed", why="w"), status="failed", error="w"), [], [])
     )

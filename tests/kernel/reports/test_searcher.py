@@ -31,7 +31,7 @@ async def test_a_text_that_is_several_things_finds_all_of_them(
 
 
 @pytest.mark.parametrize("words", ["", "  ", "x" * (SEARCH_MAX_CHARACTERS + 1), "a\x00b"])
-async def test_what_nothing_can_be_called_is_refused(tmp_path: Path, words: str) -> None:
+async def test_an_impossible_name_is_refused(tmp_path: Path, words: str) -> None:
     async with opened(f"sqlite:///{tmp_path}/outrider.db", tmp_path, SMS) as outrider:
         with pytest.raises(InvalidInput, match="nothing to search for"):
             await outrider.searcher.find(DEFAULT_SCOPE, words)

@@ -285,7 +285,7 @@ async def test_a_spool_that_cannot_be_written_holds_up_no_step(
         await check_against_log(outrider, campaign_id)
 
 
-async def test_what_a_loop_beside_the_sending_trips_over_ends_no_worker(
+async def test_an_error_in_a_background_loop_ends_no_worker(
     database: str, tmp_path: Path, sandbox: Sandbox
 ) -> None:
     async with budgeted(database, tmp_path, sandbox) as (outrider, _):

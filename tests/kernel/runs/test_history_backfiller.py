@@ -27,7 +27,7 @@ async def test_runs_from_before_the_history_are_written_and_a_repeat_writes_noth
     assert again == Backfilled(runs=5)
 
 
-async def test_what_is_queued_and_backfilled_is_there_once_and_the_queue_empties(
+async def test_events_both_queued_and_backfilled_are_written_once_and_the_queue_empties(
     store: Store,
 ) -> None:
     history = KeptHistory()

@@ -56,7 +56,7 @@ async def test_an_event_changed_added_or_removed_in_the_history_is_found(store: 
     assert (found.agreement, found.different) == (Agreement.INCOMPLETE, [])
 
 
-async def test_what_is_appended_while_it_compares_is_no_difference(store: Store) -> None:
+async def test_events_appended_during_a_comparison_are_not_a_difference(store: Store) -> None:
     history = KeptHistory()
     scene = HistoryScene(store, history)
     await scene.keeper.register()

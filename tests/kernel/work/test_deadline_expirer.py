@@ -51,7 +51,7 @@ async def throttle(outrider: Outrider, clock: FakeClock) -> None:
 @pytest.mark.parametrize(
     "count", [10_000, pytest.param(100_000, marks=pytest.mark.storm, id="storm")]
 )
-async def test_what_is_too_late_ends_in_bulk_and_what_is_in_time_stays(
+async def test_late_items_end_in_bulk_and_the_others_stay(
     database: str, tmp_path: Path, count: int
 ) -> None:
     """B1: ended by the clock alone; `make storms` does a hundred thousand."""

@@ -438,7 +438,7 @@ def test_a_name_server_is_an_address_with_or_without_a_port(
 
 
 @pytest.mark.parametrize("text", ["", "dns.test", "127.0.0.1:x", "127.0.0.1:99999", "[::1", "1.2"])
-def test_what_is_no_address_of_a_name_server_is_refused(text: str) -> None:
+def test_an_invalid_name_server_address_is_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="not the address of a name server"):
         DnsValidation([text])
 
@@ -630,7 +630,7 @@ async def test_a_slow_link_is_given_up_in_time(site: str) -> None:
     assert result.detail["failed"] == [{"link": f"{site}/slow", "reason": "did not answer in time"}]
 
 
-async def test_what_is_not_http_or_not_there_fails_with_a_reason() -> None:
+async def test_a_server_that_is_missing_or_not_http_fails_with_a_reason() -> None:
     async def nonsense(reader: Reader, writer: Writer) -> None:
         await reader.readline()
         writer.write(b"SSH-2.0-OpenSSH\r\n\r\n")

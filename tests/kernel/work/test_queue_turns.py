@@ -33,7 +33,7 @@ def test_a_group_that_has_jobs_here_waits_for_one_that_has_none() -> None:
     assert turns("batch/a/sms", "batch/b/sms").choose(1, held, NOON) == {"batch/b/sms": 1}
 
 
-def test_what_was_stopped_is_ended_first_and_realtime_goes_before_batch() -> None:
+def test_stopped_jobs_are_ended_first_and_realtime_goes_before_batch() -> None:
     made = turns("batch/a/sms", "realtime/b/push", CANCELLED_GROUP)
     assert made.choose(1, Counter(), NOON) == {CANCELLED_GROUP: 1}
     made.drained(CANCELLED_GROUP)

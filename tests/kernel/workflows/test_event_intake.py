@@ -138,9 +138,7 @@ async def test_a_subject_of_unusual_characters_is_sent(small: Office, title: str
         ("{# a note #}{% if true %}<p>{{ lead.firstName }}</p>{% endif %}", True),
     ],
 )
-async def test_what_a_lead_is_called_never_becomes_markup(
-    small: Office, body: str, html: bool
-) -> None:
+async def test_a_leads_name_never_becomes_markup(small: Office, body: str, html: bool) -> None:
     await small.rule("quote_rejected", Channel.EMAIL, email(1, body))
     name = "<form action=https://evil.test>"
     await small.routed("quote_rejected", subject={"lead": {**LEAD, "firstName": name}})
@@ -163,7 +161,7 @@ async def test_an_event_that_would_make_too_many_messages_is_failed_with_the_num
     assert await small.notifications() == []
 
 
-async def test_who_opts_out_after_the_event_is_not_written_to(
+async def test_a_recipient_who_opts_out_after_the_event_gets_no_message(
     database: str, tmp_path: Path
 ) -> None:
     async with office(database, tmp_path) as made:

@@ -124,7 +124,7 @@ async def test_a_composition_that_cannot_be_kept_fails_alone(
         }
 
 
-async def test_what_an_error_says_stays_out_of_the_log(tmp_path: Path) -> None:
+async def test_error_messages_stay_out_of_the_log(tmp_path: Path) -> None:
     """It may quote an address; its kind and its place say enough."""
     async with office(f"sqlite:///{tmp_path}/office.db", tmp_path) as made:
         made.outrider.legacy_senders = {"quote_accepted": {Raising.place: Raising()}}
@@ -176,7 +176,7 @@ async def test_a_custom_sender_may_be_for_any_channel(tmp_path: Path) -> None:
     assert (row.kind, row.template, row.status) == ("sms", "visit_sms", "succeeded")
 
 
-async def test_what_was_given_up_keeps_its_reason_and_can_be_routed_again(
+async def test_an_abandoned_event_keeps_its_reason_and_can_be_routed_again(
     desk: Office, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     await desk.rule("lead_welcome", Channel.EMAIL, email())

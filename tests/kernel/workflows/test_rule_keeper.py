@@ -79,7 +79,7 @@ async def audited(outrider: Outrider) -> list[str]:
     return [entry.event for entry in found]
 
 
-async def test_what_is_applied_is_what_is_exported_and_applying_it_again_changes_nothing(
+async def test_an_applied_file_is_exported_unchanged_and_applying_it_again_changes_nothing(
     outrider: Outrider, clock: FakeClock
 ) -> None:
     keeper = outrider.rule_keeper
@@ -124,7 +124,7 @@ async def test_a_step_that_is_edited_keeps_its_id_and_its_age_even_when_the_cloc
     assert await only_rule(outrider) == rule_id
 
 
-async def test_what_the_file_leaves_out_stays_until_it_is_pruned(outrider: Outrider) -> None:
+async def test_rules_missing_from_the_file_stay_until_they_are_pruned(outrider: Outrider) -> None:
     keeper = outrider.rule_keeper
     both = [rule("a", text(1, "x"), text(2, "y")), rule("b", text(1, "z"))]
     await keeper.apply(DEFAULT_SCOPE, both, ACTOR, prune=False)

@@ -243,7 +243,7 @@ def test_pythons_own_sqlite3_opens_the_transaction_itself(
         (Emission("a", "quote_sent", occurred_at=NEVER), "occurredAt"),
     ],
 )  # fmt: skip
-def test_what_is_no_event_is_refused_before_anything_is_written(
+def test_an_invalid_event_is_refused_before_anything_is_written(
     emission: Emission, path: str
 ) -> None:
     connection = sqlite3.connect(":memory:")

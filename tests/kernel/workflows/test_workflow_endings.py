@@ -80,7 +80,7 @@ async def test_an_enabled_rule_without_steps_does_not_replace_the_legacy_email(
     assert told[-1] == ("Email to lead: the rule has no enabled step, so nothing was sent.")
 
 
-async def test_where_the_database_refuses_to_enqueue_the_legacy_sender_is_used(
+async def test_the_legacy_sender_is_used_if_the_database_refuses_to_enqueue(
     desk: Office, database: str
 ) -> None:
     """CM: the one route that is refused falls back, and the other keeps its rule's steps."""

@@ -84,9 +84,7 @@ class DoubtConformance:
         assert await shop.settle(context, now=at(63)) == Completed(JobOutcome.COMPLETED)
         assert await shop.outcomes(item_id) == ["disproved", "accepted"]
 
-    async def test_who_says_call_it_again_revives_a_job_that_was_given_up(
-        self, store: Store
-    ) -> None:
+    async def test_the_verdict_resubmit_revives_an_abandoned_job(self, store: Store) -> None:
         shop = Workshop(store)
         await shop.launch(1, max_attempts=1)
         [item_id] = await shop.open(await shop.claim_one(), 0)
@@ -142,7 +140,7 @@ class DoubtConformance:
         assert len(details) == 2
 
     @pytest.mark.parametrize("verdict", DoubtVerdict)
-    async def test_what_is_not_in_doubt_takes_no_verdict(
+    async def test_an_item_that_is_not_in_doubt_accepts_no_verdict(
         self, store: Store, verdict: DoubtVerdict
     ) -> None:
         shop = Workshop(store)

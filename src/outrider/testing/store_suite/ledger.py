@@ -276,7 +276,9 @@ class LedgerConformance:
         assert (await shop.item(item_id)).next_attempt_at == at(60)
         assert await shop.outcomes(item_id) == ["rejected"]
 
-    async def test_who_lost_the_job_may_still_close_the_call_it_made(self, store: Store) -> None:
+    async def test_a_worker_that_lost_the_job_may_still_close_the_call_it_made(
+        self, store: Store
+    ) -> None:
         shop = Workshop(store)
         run_id = await shop.launch(1)
         zombie = await shop.claim_one()

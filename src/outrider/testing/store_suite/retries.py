@@ -39,7 +39,7 @@ class RetryConformance:
         assert (await shop.item(item_id)).attempts == 1
         assert await shop.outcomes(item_id) == [None]
 
-    async def test_who_lost_the_job_reopens_nothing(self, store: Store) -> None:
+    async def test_a_worker_that_lost_the_job_reopens_nothing(self, store: Store) -> None:
         shop = Workshop(store)
         await shop.launch(1)
         zombie = await shop.claim_one()
@@ -144,7 +144,7 @@ class RetryConformance:
             (1, 1, "accepted", "duplicate_reference"),
         ]
 
-    async def test_who_opted_out_between_two_attempts_is_skipped(self, store: Store) -> None:
+    async def test_an_opt_out_between_two_attempts_skips_the_item(self, store: Store) -> None:
         shop = Workshop(store)
         await shop.launch(1)
         context = await shop.claim_one()
@@ -157,7 +157,7 @@ class RetryConformance:
         item = await shop.item(item_id)
         assert (item.status, item.reason, item.next_attempt_at) == ("skipped", "suppressed", None)
 
-    async def test_who_opted_out_after_silence_is_in_doubt_and_not_called_again(
+    async def test_an_opt_out_after_an_unanswered_call_leaves_the_item_in_doubt(
         self, store: Store
     ) -> None:
         """A8: a repeat might be what sends it, so not even a silence is asked about again."""
@@ -174,7 +174,7 @@ class RetryConformance:
         item = await shop.item(item_id)
         assert (item.status, item.reason, item.doubted_at) == ("queued", "suppressed", at(5))
 
-    async def test_who_opted_out_after_a_worker_died_is_in_doubt_and_not_called_again(
+    async def test_an_opt_out_after_a_worker_died_leaves_the_item_in_doubt_and_not_called_again(
         self, store: Store
     ) -> None:
         """A8: an attempt left open by a dead worker is not repeated to a recipient who has opted
@@ -192,7 +192,9 @@ class RetryConformance:
         assert (item.reason, item.doubted_at, item.maybe_received) == ("suppressed", at(32), True)
         assert await shop.outcomes(item_id) == ["abandoned"]
 
-    async def test_what_a_former_holder_left_open_can_be_put_in_doubt(self, store: Store) -> None:
+    async def test_attempts_left_open_by_a_former_holder_can_be_put_in_doubt(
+        self, store: Store
+    ) -> None:
         shop = Workshop(store)
         run_id = await shop.launch(2)
         dead = await shop.claim_one()

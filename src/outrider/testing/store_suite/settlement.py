@@ -135,7 +135,7 @@ class SettlementConformance:
         assert await shop.jobs_by_status(run_id) == {"locked": 1}
         assert await store.write(jobs.hold(context.job, at(30), at(1))) is Hold.OURS
 
-    async def test_who_lost_the_job_settles_nothing(self, store: Store) -> None:
+    async def test_a_worker_that_lost_the_job_settles_nothing(self, store: Store) -> None:
         shop = Workshop(store)
         run_id = await shop.launch(1)
         zombie = await shop.claim_one()
