@@ -7,7 +7,9 @@ import random
 import resource
 import sys
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import partial
 
 from outrider.domain.ids import RANDOM_BYTES_PER_UUID, TICKS_PER_MS, uuid7_batch
 from outrider.limits.api import (
@@ -21,14 +23,17 @@ from outrider.limits.api import (
 _STEADY: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
+def _monotonic() -> Callable[[], float]:
+    return time.monotonic if _STEADY is None else partial(time.clock_gettime, _STEADY)
+
+
 class SystemClock:
+    monotonic = staticmethod(_monotonic())
+    """Includes the time for which the machine slept, if the system counts it: a lease keeps
+    running. It is the system's function itself, because every call reads it several times."""
+
     def now(self) -> datetime:
         return datetime.now(UTC)
-
-    def monotonic(self) -> float:
-        """Includes the time for which the machine slept, if the system counts it: a lease keeps
-        running."""
-        return time.clock_gettime(_STEADY) if _STEADY is not None else time.monotonic()
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)

@@ -5,7 +5,7 @@ submitted under. Gateway semantics are never reinterpreted here, and silence is 
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple, assert_never
@@ -105,6 +105,13 @@ class GatewayType:
     """The field of a payload that carries the text."""
     answers_opt_outs: bool = False
     """Its provider answers STOP and HELP itself, unless its customer has turned that off."""
+    success_status: ItemStatus = field(init=False, compare=False)
+    channel_name: str = field(init=False, compare=False)
+    """Both follow from the channel; looked up once, because every call needs them."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "success_status", success_status(self.channel))
+        object.__setattr__(self, "channel_name", self.channel.value)
 
     @property
     def looks_up(self) -> bool:
@@ -274,11 +281,13 @@ def accept(
     gateway: GatewayType, deadline: datetime | None, closed_at: datetime, message_id: str | None
 ) -> Verdict:
     """The same as `judge` for an acceptance, which needs little knowledge of the attempt."""
-    status, intent, exhausted = success_status(gateway.channel), IntentStatus.ACCEPTED, None
+    intent, exhausted = IntentStatus.ACCEPTED, None
     if deadline is not None and closed_at >= deadline:
         intent, exhausted = IntentStatus.EXHAUSTED, ExhaustedReason.DEADLINE_EXCEEDED
     # Positional arguments: this is the verdict that is made a million times.
-    return Verdict(status, intent, Progress.ANSWERED, None, None, exhausted, message_id)
+    return Verdict(
+        gateway.success_status, intent, Progress.ANSWERED, None, None, exhausted, message_id
+    )
 
 
 def _in_doubt(progress: Progress, code: str, detail: str) -> Verdict:

@@ -25,7 +25,6 @@ RECORDS = 8_192
 NOTHING = bytes(RECORD_BYTES)
 OVERFLOWED = 1
 
-Holding = tuple[JobId, Fence]
 """A job, as this worker held it."""
 
 
@@ -55,12 +54,11 @@ class MappedCallJournal:
             os.close(handle)
         self._map[: len(_boot())] = _boot()
         self._free = list(range(RECORDS))
-        self._places: dict[OutboxId, int] = {}
-        self._of_holding: dict[Holding, set[OutboxId]] = {}
-        self._holding_of: dict[OutboxId, Holding] = {}
+        self._begun: dict[OutboxId, tuple[int, JobId, Fence]] = {}
+        """With their places, and under which holding of their job. Few at any time."""
 
     def begin(self, outbox_id: OutboxId, job_id: JobId, fence: Fence) -> None:
-        if outbox_id in self._places:
+        if outbox_id in self._begun:
             return
         if not self._free:
             # More calls than there is room for: then it makes no statement about any of them.
@@ -69,33 +67,27 @@ class MappedCallJournal:
         place = self._free.pop()
         start = HEADER_BYTES + place * RECORD_BYTES
         self._map[start : start + RECORD_BYTES] = outbox_id.encode("ascii")
-        self._places[outbox_id] = place
-        self._of_holding.setdefault((job_id, fence), set()).add(outbox_id)
-        self._holding_of[outbox_id] = job_id, fence
+        self._begun[outbox_id] = place, job_id, fence
 
     def end(self, outbox_ids: Iterable[OutboxId]) -> None:
         for outbox_id in outbox_ids:
-            place = self._places.pop(outbox_id, None)
-            if place is None:
+            begun = self._begun.pop(outbox_id, None)
+            if begun is None:
                 continue
+            place = begun[0]
             start = HEADER_BYTES + place * RECORD_BYTES
             self._map[start : start + RECORD_BYTES] = NOTHING
             self._free.append(place)
-            holding = self._holding_of.pop(outbox_id)
-            begun = self._of_holding[holding]
-            begun.discard(outbox_id)
-            if not begun:
-                del self._of_holding[holding]
 
     def forget(self, job_id: JobId, fence: Fence) -> None:
-        self.end(list(self._of_holding.get((job_id, fence), ())))
+        self.end([each for each, begun in self._begun.items() if begun[1:] == (job_id, fence)])
 
     def begun(self) -> Sequence[OutboxId] | None:
-        return None if self._map[HEADER_BYTES - 1] == OVERFLOWED else list(self._places)
+        return None if self._map[HEADER_BYTES - 1] == OVERFLOWED else list(self._begun)
 
     def close(self) -> None:
         self._map.close()
-        if not self._places:
+        if not self._begun:
             self._path.unlink(missing_ok=True)
 
 

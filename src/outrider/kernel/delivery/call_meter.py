@@ -30,7 +30,10 @@ class CallMeter:
         self.durations: dict[str, Durations] = {}
 
     def note(self, channel: str, submission_target: str, verdict: Verdict, seconds: float) -> None:
-        key = channel, submission_target, outcome_of(verdict)
+        self.count(channel, submission_target, outcome_of(verdict), seconds)
+
+    def count(self, channel: str, submission_target: str, outcome: str, seconds: float) -> None:
+        key = channel, submission_target, outcome
         self.messages[key] = self.messages.get(key, 0) + 1
         taken = self.durations.get(submission_target)
         if taken is None:

@@ -24,7 +24,7 @@ from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.submission import Contract, Verdict, accept
 from outrider.kernel.delivery.attempt_judge import AttemptJudge, log_verdict
-from outrider.kernel.delivery.call_meter import CallMeter
+from outrider.kernel.delivery.call_meter import SENT, CallMeter
 from outrider.kernel.delivery.call_permits import CallPermits
 from outrider.kernel.delivery.error_log import ErrorLog
 from outrider.kernel.delivery.gateway_routes import Route
@@ -44,6 +44,8 @@ from outrider.ports.tracing import CallFacts, DeliveryTracer
 
 log = structlog.get_logger()
 
+OF_THE_DOOR = (AttemptError, Throttled, Held)
+"""Results that other workers learn of at once, because they may close a door."""
 WITHHELD = "withheld"
 """Its job was paused, stopped or lost, its door closed, or its deadline passed, before any byte was
 sent."""
@@ -135,16 +137,18 @@ class GatewayCaller:
                 )
         self._observer.after(Stage.CALL)
         self.gate.note(key, passes, route.as_the_door_sees(result))
-        if isinstance(result, Accepted):
-            self.note_sent(key)
         verdict = self._close(route, attempt, result, first=first)
         seconds = self.clock.monotonic() - began
-        self.meter.note(gateway.type.channel.value, key.submission_target, verdict, seconds)
         if passes.trace is not None:
             passes.trace.called(_call_facts(attempt, result, seconds))
-        if not isinstance(result, Accepted):
+        if isinstance(result, Accepted):
+            # The most frequent result by far.
+            self.note_sent(key)
+            self.meter.count(gateway.type.channel_name, key.submission_target, SENT, seconds)
+        else:
+            self.meter.note(gateway.type.channel_name, key.submission_target, verdict, seconds)
             self._error_log.note(key.submission_target, key.gateway_url, result)
-        if passes.is_probe or isinstance(result, AttemptError | Throttled | Held):
+        if passes.is_probe or isinstance(result, OF_THE_DOOR):
             await self._notify_others(key)
         if isinstance(result, AttemptError) and result.code == OWN_LIMIT:
             await self._shortages.report(result.detail)

@@ -25,12 +25,12 @@ class SentTallier:
         self._store = foundation.store
         self._clock = foundation.clock
         self._limits = limits
-        self._sent: Counter[tuple[str, str]] = Counter()
+        self._sent: dict[DoorKey, int] = {}
         self._forgotten_at: datetime | None = None
 
     def note(self, key: DoorKey) -> None:
         """A message was accepted there."""
-        self._sent[key.workspace_id, key.submission_target] += 1
+        self._sent[key] = self._sent.get(key, 0) + 1
 
     async def run(self) -> None:
         """The loop of the role; runs until cancelled."""
@@ -44,7 +44,10 @@ class SentTallier:
     async def flush(self) -> None:
         if not self._sent:
             return
-        sent = dict(self._sent)
+        noted = dict(self._sent)
+        sent: Counter[tuple[str, str]] = Counter()
+        for key, count in noted.items():
+            sent[key.workspace_id, key.submission_target] += count
         hour_at = self._clock.now().replace(minute=0, second=0, microsecond=0)
         tallies = [
             TargetTally(WorkspaceId(workspace_id), submission_target, hour_at, sent=count)
@@ -55,4 +58,7 @@ class SentTallier:
         forget_before = oldest_at if hour_at != self._forgotten_at else None
         await self._store.write(deliveries.tally_sent(tallies, forget_before))
         self._forgotten_at = hour_at
-        self._sent -= Counter(sent)
+        for key, count in noted.items():
+            self._sent[key] -= count
+            if not self._sent[key]:
+                del self._sent[key]

@@ -46,7 +46,7 @@ class DatabaseClock:
         if self._offset_seconds is None:
             return self._machine.now()
         # Computed with floats: every call that ends asks for the time.
-        return datetime.fromtimestamp(self._offset_seconds + self._machine.monotonic(), UTC)
+        return datetime.fromtimestamp(self._offset_seconds + self.monotonic(), UTC)
 
     async def sleep(self, seconds: float) -> None:
         await self._machine.sleep(seconds)
