@@ -137,6 +137,10 @@ class Witness:
     def recipe(self) -> str:
         return self._inner.recipe
 
+    @property
+    def records(self) -> str:
+        return self._inner.records
+
     async def look_up(
         self, questions: Sequence[LookUpQuestion]
     ) -> Mapping[IdempotencyKey, LookedUp]:

@@ -306,8 +306,7 @@ async def test_doubts_are_filtered_and_counted_by_what_they_wait_for(store: Stor
             [
                 Looked(people, NextStep(Settles.PERSON, at(51))),
                 Looked(by_key, NextStep(Settles.KEY, at(50), at(60))),
-            ],
-            at(52),
+            ]
         )
     )
 

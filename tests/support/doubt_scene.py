@@ -14,6 +14,7 @@ from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions.submissions import Intent
+from outrider.limits.kernel import Limits
 from outrider.settings import TargetSettings
 from outrider.testing.launches import target
 from tests.support.provider_targets import TARGETS
@@ -29,6 +30,8 @@ ADDRESSES = {"smtp": "ada@example.test", "resend": "ada@example.test"}
 def payload(family: str, number: int) -> dict[str, Any]:
     if family == "sms":
         return {"to": "+447700900123", "message": f"Hello {number}"}
+    if family == "push":
+        return {"token": f"token-{number}", "title": "Hello", "body": f"Hello {number}"}
     to = ADDRESSES.get(family, f"+44770090{number:04d}")
     return {"to": to, "subject": f"S {number}", "body": f"Hello {number}"}
 
@@ -36,17 +39,20 @@ def payload(family: str, number: int) -> dict[str, Any]:
 @asynccontextmanager
 async def scene(
     database: str, folder: Path, sandbox: Sandbox, family: str, *,
-    options: Mapping[str, str] | None = None, delay_seconds: float = DELAY_SECONDS, **terms: Any,
+    options: Mapping[str, str] | None = None, delay_seconds: float = DELAY_SECONDS,
+    settings: Mapping[str, Any] | None = None, limits: Limits = EAGER, **terms: Any,
 ) -> AsyncIterator[Outrider]:  # fmt: skip
+    """`settings` are the target's, as far as they differ from the family's usual ones."""
     os.environ.setdefault("PLANTED", "a-secret")
     known = TARGETS[family].model_dump(exclude={"remembers_references"})
     known |= {"look_up_delay_seconds": delay_seconds, "retry_first_seconds": 0.05}
     known["options"] = {**known["options"], **(options or {})}
-    if family in ("smtp", "sms"):
+    if family in ("smtp", "sms", "push"):
         known["look_up_url"] = sandbox.look_up_url
+    known |= settings or {}
     url = sandbox.smtp_url if family == "smtp" else sandbox.http_url
     async with opened(
-        database, folder, target("t", family, url, **terms), limits=EAGER,
+        database, folder, target("t", family, url, **terms), limits=limits,
         targets={"t": TargetSettings(**known)},
     ) as outrider:  # fmt: skip
         yield outrider
@@ -81,6 +87,22 @@ async def ended(outrider: Outrider, count: int) -> list[Intent]:
                 for number in range(count)
             ]
             if all(each.item_status != "queued" for each in found):
+                return found
+            await asyncio.sleep(0.02)
+
+
+async def checks(database: str) -> list[tuple[object, ...]]:
+    """What each doubt waits for, and what was last found out about it."""
+    async with raw_sql(database) as raw:
+        return await raw.run("SELECT settles, detail FROM doubt_checks ORDER BY outbox_id")
+
+
+async def left_to_people(database: str, count: int = 1) -> list[object]:
+    """Wait until so many doubts are; returns why."""
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while True:
+            found = [why for settles, why in await checks(database) if settles == "person"]
+            if len(found) == count:
                 return found
             await asyncio.sleep(0.02)
 

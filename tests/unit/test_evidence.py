@@ -95,3 +95,45 @@ def test_a_receipt_is_waited_for_before_a_person_is_asked() -> None:
         None,
     )
     assert next_step(TargetEvidence(), FACTS, after(5), SCHEDULE) == (Settles.PERSON, THEN, None)
+
+
+def test_a_key_is_not_repeated_in_the_last_minute_of_its_memory() -> None:
+    """Between the check and the provider lie a queue, a network and two clocks."""
+    day, short = ReferenceMemory.parse("24h"), ReferenceMemory.parse("30s")
+    assert day.allows_repeat(THEN, after(86_400 - 61))
+    assert not day.allows_repeat(THEN, after(86_400 - 60))
+    assert short.allows_repeat(THEN, after(26))
+    assert not short.allows_repeat(THEN, after(27))
+    assert FOR_GOOD.allows_repeat(THEN, after(10**9))
+    assert day.holds(THEN, after(86_400 - 1)), "an answer that comes then is still proof"
+
+
+LATE = CheckSchedule(1.0, 2.0, 30.0, eager_checks=5, late_seconds=900.0)
+
+
+def test_what_was_answered_again_and_again_to_no_avail_is_a_persons() -> None:
+    """It is asked now and then all the same: a look-up may find it yet."""
+    asked = FACTS._replace(checks=5, checked_at=after(100))
+    step = next_step(TargetEvidence(look_up=LOOK_UP), asked, after(100), LATE)
+    assert step == (Settles.PERSON, after(100), after(1_000))
+    early = asked._replace(checks=4)
+    step = next_step(TargetEvidence(look_up=LOOK_UP), early, after(100), LATE)
+    assert step == (Settles.LOOK_UP, THEN, after(116))
+
+
+def test_a_key_is_repeated_soon_however_often_it_was() -> None:
+    """Its target's gate knows whether anybody is there, so nothing is gained by waiting longer."""
+    asked = FACTS._replace(checks=500, checked_at=after(100))
+    step = next_step(TargetEvidence(FOR_GOOD), asked, after(100), LATE)
+    assert step == (Settles.KEY, THEN, after(130))
+
+
+def test_a_call_that_cost_many_workers_is_repeated_seldom() -> None:
+    """Kills in a row wear out messages that are not to blame: these settle when it is quiet."""
+    calm = replace(LATE, worn_out_seconds=10.0)
+    evidence = TargetEvidence(FOR_GOOD)
+    due = [
+        next_step(evidence, FACTS._replace(checks=3 + wear, wear=wear), THEN, calm).next_check_at
+        for wear in range(3)
+    ]
+    assert due == [after(10), after(20), after(40)]

@@ -1,6 +1,7 @@
 """Storage: the database by its URL, artifacts, and whether it can be written to."""
 
 import asyncio
+import math
 import shutil
 from datetime import timedelta
 from functools import cached_property
@@ -63,6 +64,9 @@ class StorageRoles(Wiring):
 
     def clock_is_steady(self) -> bool:
         return not isinstance(self.clock, DatabaseClock) or self.clock.is_steady
+
+    def clock_steady_seconds(self) -> float:
+        return self.clock.steady_seconds if isinstance(self.clock, DatabaseClock) else math.inf
 
     async def check_writable(self) -> None:
         """Raises StoreUnavailable if the disk is full or nearly so."""

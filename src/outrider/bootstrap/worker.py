@@ -1,11 +1,11 @@
 """A worker of this process: from the jobs its engine assigns to a provider's answer."""
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import cached_property
 
 from outrider.bootstrap.work import WorkRoles
-from outrider.domain.errors import InvalidInput
+from outrider.domain.errors import InvalidInput, StoreUnavailable
 from outrider.domain.ids import WorkerId
 from outrider.domain.retry import RetrySchedule
 from outrider.domain.targets import TargetPolicy
@@ -146,7 +146,10 @@ class WorkerParts:
         composer = DoubtComposer(foundation, self.renderer, shared.unsubscriber)
         living = LivingCallers(foundation, presence)
         messages = FoundMessages(foundation, composer, living)
-        asker = LookUpAsker(foundation, self._contract_cache, self.gate, messages, living)
+        asker = LookUpAsker(
+            foundation, self._contract_cache, self.gate, messages, living,
+            shared.clock_steady_seconds,
+        )  # fmt: skip
         names = WorkspaceNames(foundation.store, foundation.limits)
         return DoubtSettler(foundation, shared.gateways, names, self._contract_cache, asker)
 
@@ -154,6 +157,10 @@ class WorkerParts:
         self._shared.gateways.get_ready()
         await self.processor.get_ready()
         await self._inspect_setup(SetupInspector(self.routes, self.gate, self._filter))
+        with suppress(StoreUnavailable):
+            # Before the first call: later, nobody may be left to say how it was made. What is made
+            # while the database is away is noted by the settler's own loop.
+            await self.settler.note_recipes()
         await self.renderer.start()
 
     async def _inspect_setup(self, inspector: SetupInspector) -> None:

@@ -68,6 +68,10 @@ class LookedUp(NamedTuple):
     unclear_ids: tuple[str, ...] = ()
     """By content: to the same recipient at that time, but with another text. Unless they are other
     items', one of them may be ours, as its provider changed it."""
+    is_silence: bool = False
+    """Unknown because the provider did not answer, which may change at any time."""
+    retry_after_seconds: float | None = None
+    """The provider does not want to be asked before that."""
 
 
 ABSENT: Final = LookedUp(Finding.ABSENT)
@@ -75,6 +79,12 @@ ABSENT: Final = LookedUp(Finding.ABSENT)
 
 def unknown(why: str) -> LookedUp:
     return LookedUp(Finding.UNKNOWN, detail=why)
+
+
+def silence(why: str, retry_after_seconds: float | None = None) -> LookedUp:
+    return LookedUp(
+        Finding.UNKNOWN, detail=why, is_silence=True, retry_after_seconds=retry_after_seconds
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +148,20 @@ class CheckSchedule:
     first_seconds: float
     factor: float
     cap_seconds: float
+    worn_out_seconds: float = 0.0
+    """Before a call is repeated that cost its worker as often as one may; doubled each time."""
     eager_checks: int = 1_000_000
     """After this many checks, only the late rate is used: a person may have to act."""
     late_seconds: float = 0.0
 
+    def is_late(self, checks: int) -> bool:
+        return checks >= self.eager_checks
+
     def wait_seconds(self, checks: int) -> float:
         """The delay before the next check, after that many."""
-        if checks >= self.eager_checks:
-            return self.late_seconds
+        return self.late_seconds if self.is_late(checks) else self.eager_seconds(checks)
+
+    def eager_seconds(self, checks: int) -> float:
         # The exponent is bounded: a float overflows at about a thousand doublings.
         return min(self.cap_seconds, self.first_seconds * self.factor ** min(checks, 64))
 
@@ -162,11 +178,14 @@ class DoubtFacts(NamedTuple):
     """Its run and contract let this attempt be repeated, and it has not cost too many workers."""
     is_same_request: bool = True
     """The request would be the same to the byte as the one in doubt."""
+    wear: int | None = None
+    """If its call cost as many workers as one may: how often it was repeated since. Many kills in a
+    row wear out messages that are not to blame, and one that is must not kill for ever."""
 
 
 class NextStep(NamedTuple):
     """How a doubt settles next. Without a time, only a person can settle it; or a receipt that
-    comes late, which always does."""
+    comes late, which always does. A person's with a time is looked into now and then, too."""
 
     settles: Settles
     since: datetime
@@ -179,9 +198,13 @@ def next_step(
     """A receipt settles whenever it comes; else a key, else a look-up, else a person."""
     doubted_at = facts.doubted_at
     waited_from = facts.checked_at or doubted_at
-    due = waited_from + timedelta(seconds=schedule.wait_seconds(facts.checks))
+    # Repeats pass the target's gate, which knows when nobody is there: they need no late rate.
+    due = waited_from + timedelta(seconds=schedule.eager_seconds(facts.checks))
+    if facts.wear is not None:
+        due = doubted_at + timedelta(seconds=schedule.worn_out_seconds * 2**facts.wear)
     if can_repeat(evidence, facts, max(now, due)):
         return NextStep(Settles.KEY, doubted_at, due)
+    due = waited_from + timedelta(seconds=schedule.wait_seconds(facts.checks))
     left_at = doubted_at
     look_up = evidence.look_up
     if look_up is not None:
@@ -190,6 +213,9 @@ def next_step(
             due = conclusive_at
         ends_at = facts.submitted_at + timedelta(seconds=look_up.retention_seconds)
         if max(now, due) < ends_at:
+            if schedule.is_late(facts.checks):
+                # It was answered again and again, and nothing followed from it.
+                return NextStep(Settles.PERSON, waited_from, due)
             return NextStep(Settles.LOOK_UP, doubted_at, due)
         left_at = max(left_at, min(now, ends_at))
     if evidence.receipts is not None:
@@ -204,7 +230,7 @@ def can_repeat(evidence: TargetEvidence, facts: DoubtFacts, at: datetime) -> boo
     """Whether a repeat under the same reference, made then, is certainly no second message."""
     if not facts.may_repeat or (evidence.needs_same_request and not facts.is_same_request):
         return False
-    return evidence.memory.holds(facts.submitted_at, at)
+    return evidence.memory.allows_repeat(facts.submitted_at, at)
 
 
 def concludes_at(look_up: LookUp, doubted_at: datetime) -> datetime:

@@ -12,6 +12,8 @@ from typing import Final
 
 UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3_600, "d": 86_400}
 DURATION_MAX_SECONDS: Final = 10 * 365 * 86_400
+MARGIN_MAX_SECONDS: Final = 60.0
+MARGIN_SHARE: Final = 0.1
 _DURATION = re.compile(r"([1-9][0-9]{0,8})([smhd])")
 
 
@@ -34,6 +36,12 @@ class ReferenceMemory:
         if not self.is_memory:
             return False
         return math.isinf(self.seconds) or now < submitted_at + timedelta(seconds=self.seconds)
+
+    def allows_repeat(self, submitted_at: datetime, now: datetime) -> bool:
+        """Whether a repeat that is begun now is certainly recognised. Not in its last minute, or
+        tenth: a repeat takes time to arrive, and clocks differ."""
+        margin = min(MARGIN_MAX_SECONDS, self.seconds * MARGIN_SHARE)
+        return self.holds(submitted_at, now + timedelta(seconds=margin))
 
     def __str__(self) -> str:
         """As written in settings."""

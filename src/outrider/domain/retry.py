@@ -42,6 +42,9 @@ class Patience:
 
 CALL_REPEATS_MAX = 3
 """How often the call of one attempt is repeated after its worker was lost; beyond it, in doubt."""
+REPEATS_IN_ALL_MAX = 6
+"""With those by which a settler asks for evidence afterwards, seldom. A message that costs its
+worker each time is a person's matter from then on."""
 
 DIRECT = RetrySchedule(first_seconds=5.0)
 MAIL = RetrySchedule(first_seconds=60.0, factor=2.0, cap_seconds=7_200.0, jitter_share=0.1)

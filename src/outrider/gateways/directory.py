@@ -21,7 +21,7 @@ from outrider.gateways import (
 from outrider.gateways.family import Family, Target
 from outrider.gateways.mail_receiver import ReturnMailbox, mailboxes_in
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
-from outrider.ports.gateway import Gateway
+from outrider.ports.gateway import RECORDS, Gateway
 from outrider.ports.receipts import ReceiptReader
 from outrider.ports.secrets import SecretStore
 from outrider.settings import TargetSettings
@@ -132,11 +132,14 @@ class Gateways:
         )
 
     def recipes(self) -> list[tuple[str, str, str, str]]:
-        return [
-            (target, url, "" if workspace is None else str(workspace), gateway.recipe)
-            for (target, _, url, workspace), gateway in self._gateways.items()
-            if gateway.type.evidence.needs_same_request
-        ]
+        found = []
+        for (target, _, url, workspace), gateway in self._gateways.items():
+            whose = "" if workspace is None else str(workspace)
+            if gateway.type.evidence.needs_same_request:
+                found.append((target, url, whose, gateway.recipe))
+            if gateway.looks_up is not None:
+                found.append((target, url, whose, RECORDS + gateway.records))
+        return found
 
     def receipts_url(
         self, submission_target: str, workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME

@@ -24,6 +24,8 @@ class ReceivedAnswer:
     body: bytes
     retry_after_seconds: float | None = None
     location: str | None = None
+    date: str | None = None
+    """The server's own time, as it says it."""
 
 
 def words_of(answer: ReceivedAnswer, *, quoted: bool) -> str:

@@ -330,11 +330,12 @@ def _start(url: URL, content_type: str) -> str | AttemptError:
 
 def _read(raw: Raw) -> ReceivedAnswer:
     location = None if raw.location is None else raw.location.decode("utf-8", "replace")
+    date = None if raw.date is None else raw.date.decode("latin-1")
     if raw.retry_after is None:
-        return ReceivedAnswer(raw.status, raw.body, location=location)
+        return ReceivedAnswer(raw.status, raw.body, None, location, date)
     header = raw.retry_after.decode("latin-1")
     wait = retry_after_seconds(header, datetime.now(UTC))
-    return ReceivedAnswer(raw.status, raw.body, wait, location)
+    return ReceivedAnswer(raw.status, raw.body, wait, location, date)
 
 
 def _detail(error: BaseException) -> str:

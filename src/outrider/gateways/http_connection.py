@@ -26,15 +26,17 @@ _TIMEOUT = AttemptError(Progress.SENT_NO_ANSWER, "timeout", "no answer within th
 class Raw:
     """An answer as received."""
 
-    __slots__ = ("body", "location", "retry_after", "status")
+    __slots__ = ("body", "date", "location", "retry_after", "status")
 
     def __init__(
-        self, status: int, body: bytes, retry_after: bytes | None, location: bytes | None
-    ) -> None:
+        self, status: int, body: bytes, retry_after: bytes | None, location: bytes | None,
+        date: bytes | None,
+    ) -> None:  # fmt: skip
         self.status = status
         self.body = body
         self.retry_after = retry_after
         self.location = location
+        self.date = date
 
 
 class HttpConnection(asyncio.Protocol):
@@ -46,6 +48,7 @@ class HttpConnection(asyncio.Protocol):
         self._waiting: Future[Raw | AttemptError] | None = None
         self._retry_after: bytes | None = None
         self._location: bytes | None = None
+        self._date: bytes | None = None
         self._body: list[bytes] = []
         self._wants_body = True
         self._has_room = asyncio.Event()
@@ -190,6 +193,8 @@ class HttpConnection(asyncio.Protocol):
             self._ends_with_the_line = b"chunked" not in value.lower()
         elif name == b"location":
             self._location = value
+        elif name == b"date":
+            self._date = value
 
     def on_headers_complete(self) -> None:
         self._has_headers = True
@@ -220,12 +225,13 @@ class HttpConnection(asyncio.Protocol):
         self._ends_with_the_line = True
         self._retry_after = None
         self._location = None
+        self._date = None
         self._body = []
         self._body_bytes = 0
 
     def _answer(self) -> Raw:
-        body = b"".join(self._body)
-        return Raw(self._parser.get_status_code(), body, self._retry_after, self._location)
+        body, status = b"".join(self._body), self._parser.get_status_code()
+        return Raw(status, body, self._retry_after, self._location, self._date)
 
     def _answer_without_body(self) -> None:
         if self._waiting is not None and not self._waiting.done():

@@ -145,6 +145,7 @@ class JsonGateway:
         self._client = client
         self._record = declared_look_up(client, settings)
         self.looks_up = None if self._record is None else self._record.evidence
+        self.records = "" if self._record is None else self._record.records
         self.recipe = recipe_of(gateway_url)
 
     async def call(self, reservation: Reservation) -> CallResult:

@@ -6,6 +6,8 @@ If a provider does not answer, or answers with something else, the result is unk
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from importlib.metadata import version
 from typing import TYPE_CHECKING, TypeVar
 
@@ -13,12 +15,15 @@ import msgspec
 from yarl import URL
 
 from outrider.domain.call_results import AttemptError
-from outrider.domain.evidence import ABSENT, Finding, LookedUp, LookUp, Match, unknown
+from outrider.domain.evidence import ABSENT, Finding, LookedUp, LookUp, Match, silence
 from outrider.domain.ids import IdempotencyKey
+from outrider.gateways.http import ReceivedAnswer
 from outrider.limits.gateways import (
+    LOOK_UP_CLOCK_SECONDS,
     LOOK_UP_DELAY_SECONDS,
     LOOK_UP_RETENTION_SECONDS,
     LOOK_UP_SECONDS,
+    LOOK_UP_WINDOW_SECONDS,
 )
 from outrider.ports.gateway import LookUpQuestion
 from outrider.settings import TargetSettings
@@ -29,8 +34,20 @@ if TYPE_CHECKING:
 Document = TypeVar("Document")
 
 
+GONE = frozenset({404, 410})
+TOO_LARGE = "answer_too_large"
+
+
 class NoAnswer(Exception):
     """The provider did not say; the message says why, without any secret."""
+
+    def __init__(
+        self, why: str, retry_after_seconds: float | None = None, *, is_final: bool = False
+    ) -> None:
+        super().__init__(why)
+        self.retry_after_seconds = retry_after_seconds
+        self.is_final = is_final
+        """It will not say it later either: it is no longer there, or larger than an answer."""
 
 
 async def get_json(
@@ -41,19 +58,40 @@ async def get_json(
     *,
     method: str = "GET",
     content: bytes = b"",
+    asked_at: datetime | None = None,
 ) -> Document:
-    """Raises NoAnswer unless the provider answers 2xx with a document of that form."""
+    """Raises NoAnswer unless the provider answers 2xx with a document of that form. `asked_at`: the
+    document has times, which are comparable only if its clock agrees with ours."""
     answer = await client.ask(
         method, url, headers=headers, content=content, timeout_seconds=LOOK_UP_SECONDS
     )
     if isinstance(answer, AttemptError):
-        raise NoAnswer(f"{answer.code}: {answer.detail}" if answer.detail else answer.code)
+        why = f"{answer.code}: {answer.detail}" if answer.detail else answer.code
+        raise NoAnswer(why, is_final=answer.code == TOO_LARGE)
     if not 200 <= answer.status < 300:
-        raise NoAnswer(f"HTTP {answer.status}")
+        raise NoAnswer(
+            f"HTTP {answer.status}", answer.retry_after_seconds, is_final=answer.status in GONE
+        )
+    if asked_at is not None:
+        _compare_clocks(answer, asked_at)
     try:
         return decoder.decode(answer.body)
     except (msgspec.MsgspecError, RecursionError) as error:
         raise NoAnswer(f"not its documented answer: {error}") from error
+
+
+def _compare_clocks(answer: ReceivedAnswer, asked_at: datetime) -> None:
+    """A provider that is behind dates what it took before the call, where nobody looks for it."""
+    try:
+        date = parsedate_to_datetime(answer.date or "")
+    except (ValueError, OverflowError):
+        # It does not say its time: the target's delay is all that is known.
+        return
+    date = date if date.tzinfo else date.replace(tzinfo=UTC)
+    off_seconds = (date - asked_at).total_seconds()
+    # A window of questions takes a while, so that the later answers are later by that.
+    if not -LOOK_UP_CLOCK_SECONDS < off_seconds < LOOK_UP_CLOCK_SECONDS + LOOK_UP_WINDOW_SECONDS:
+        raise NoAnswer(f"its clock differs from the ledger's by {off_seconds:.0f} s")
 
 
 def as_target_declares(look_up: LookUp | None, settings: TargetSettings) -> LookUp | None:
@@ -86,6 +124,7 @@ class DeclaredLookUp:
             url,
         )
         self.evidence = as_target_declares(declared, settings)
+        self.records = fingerprint(url)
 
     async def look_up(
         self, questions: Sequence[LookUpQuestion]
@@ -95,7 +134,7 @@ class DeclaredLookUp:
         try:
             found = await get_json(self._client, self._url, _found, method="POST", content=asked)
         except NoAnswer as error:
-            return dict.fromkeys(references, unknown(str(error)))
+            return dict.fromkeys(references, silence(str(error), error.retry_after_seconds))
         received = {each.reference_id: each.gateway_message_id for each in found.messages}
         return {each: _received(each, received) for each in references}
 
@@ -127,5 +166,9 @@ def declared_look_up(client: "HttpClient", settings: TargetSettings) -> Declared
 
 def recipe_of(*parts: object) -> str:
     """A short fingerprint of what requests are made of."""
-    made_of = [version("outrider"), *(str(each) for each in parts)]
+    return fingerprint(version("outrider"), *parts)
+
+
+def fingerprint(*parts: object) -> str:
+    made_of = [str(each) for each in parts]
     return hashlib.sha256(msgspec.json.encode(made_of)).hexdigest()[:32]

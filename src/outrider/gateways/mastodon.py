@@ -4,11 +4,13 @@ A reservation becomes `POST {gatewayUrl}/api/v1/statuses` under its own Idempote
 public, so it has no recipient; a subject becomes the line shown before the content.
 """
 
+import unicodedata
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Final
 
 import msgspec
+from cachetools import LRUCache
 from yarl import URL
 
 from outrider.domain.call_results import Rejected
@@ -38,7 +40,7 @@ from outrider.gateways.provider import (
     Request,
     form_request,
 )
-from outrider.limits.gateways import LOOK_UP_PAGES
+from outrider.limits.gateways import LOOK_UP_PAGES, LOOK_UP_TEXTS
 from outrider.ports.gateway import LookUpQuestion
 from outrider.ports.target_check import CheckFinding
 
@@ -104,6 +106,7 @@ class MastodonGateway(ProviderGateway):
     def __init__(self, target: Target) -> None:
         super().__init__(target, "accessToken")
         self._url = base_url(target.url) / "api" / "v1" / "statuses"
+        self._read: LRUCache[str, _Source] = LRUCache(LOOK_UP_TEXTS)
         self._visibility = target.option("visibility", "public")
         self._language = target.option("language", "") or None
 
@@ -127,29 +130,45 @@ class MastodonGateway(ProviderGateway):
         """The account's own posts of that time, compared with the text they were made of."""
         first = min(question.after for question in questions)
         last = max(question.before for question in questions)
-        sources: dict[str, tuple[datetime, _Source]] = {}
-        for status in await self._posted_since(first):
+        sources: dict[str, tuple[datetime, _Source | None]] = {}
+        for status in await self._posted_since(first, questions[0].asked_at):
             if first <= status.created_at <= last:
-                source_url = self._url / status.id / "source"
-                sources[status.id] = status.created_at, await self._get(source_url, _source)
+                sources[status.id] = status.created_at, await self._source(status.id)
         answers = {}
         for question in questions:
             message = content(question, addressed=False)
             if message is None:
                 answers[question.reference] = unknown(INCOMPLETE)
                 continue
-            meant = message.body.strip(), (message.subject or "").strip()
-            found = tuple(
-                status_id
-                for status_id, (at, source) in sources.items()
-                if question.after <= at <= question.before
-                and (source.text.strip(), source.spoiler_text.strip()) == meant
-            )
-            said = LookedUp(Finding.FOUND, found, "account, time and text agree")
-            answers[question.reference] = said if found else ABSENT
+            meant = _words(message.body), _words(message.subject or "")
+            same, other = list[str](), list[str]()
+            for status_id, (at, source) in sources.items():
+                if not question.after <= at <= question.before:
+                    continue
+                if source is None:
+                    other.append(status_id)
+                elif (_words(source.text), _words(source.spoiler_text)) == meant:
+                    same.append(status_id)
+            said = ABSENT
+            if same:
+                said = LookedUp(Finding.FOUND, tuple(same), "account, time and text agree")
+            answers[question.reference] = said._replace(unclear_ids=tuple(other))
         return answers
 
-    async def _posted_since(self, first: datetime) -> list[_Status]:
+    async def _source(self, status_id: str) -> _Source | None:
+        """None if it cannot be read, now or later, and so not be compared."""
+        try:
+            found = self._read.get(status_id)
+            if found is None:
+                found = await self._get(self._url / status_id / "source", _source)
+        except NoAnswer as error:
+            if not error.is_final:
+                raise
+            return None
+        self._read[status_id] = found
+        return found
+
+    async def _posted_since(self, first: datetime, asked_at: datetime) -> list[_Status]:
         accounts = self._url.parent / "accounts"
         account = await self._get(accounts / "verify_credentials", _decoder)
         if account.id is None:
@@ -158,15 +177,19 @@ class MastodonGateway(ProviderGateway):
         query = {"limit": str(STATUSES_PER_PAGE), "exclude_reblogs": "true"}
         found: list[_Status] = []
         for _ in range(LOOK_UP_PAGES):
-            page = await self._get(url.with_query(query), _statuses)
+            page = await self._get(url.with_query(query), _statuses, asked_at)
             found += page
-            if not page or page[-1].created_at < first - timedelta(seconds=1):
+            if not page or max(each.created_at for each in page) < first - timedelta(seconds=1):
                 return found
             query["max_id"] = page[-1].id
         raise NoAnswer(f"more than {LOOK_UP_PAGES} pages")
 
-    async def _get(self, url: URL, decoder: msgspec.json.Decoder[Document]) -> Document:
-        return await get_json(self._client, url, decoder, self.bearer("accessToken"))
+    async def _get(
+        self, url: URL, decoder: msgspec.json.Decoder[Document], asked_at: datetime | None = None
+    ) -> Document:
+        return await get_json(
+            self._client, url, decoder, self.bearer("accessToken"), asked_at=asked_at
+        )
 
     async def check(self, seconds: float) -> CheckFinding | None:
         # https://docs.joinmastodon.org/methods/accounts/#verify_credentials
@@ -176,6 +199,11 @@ class MastodonGateway(ProviderGateway):
         token = self.bearer("accessToken")
         question = Question(url, token, "accessToken", may_not_read=may_not_read)
         return await self.ask(question, seconds)
+
+
+def _words(text: str) -> str:
+    """Servers keep a post's words, and not always its line ends."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
 
 
 FAMILY = Family(MASTODON, MastodonGateway)

@@ -30,6 +30,7 @@ class NoopGateway:
     concurrency = 1
     looks_up = None
     recipe = ""
+    records = ""
 
     async def call(self, reservation: Reservation) -> CallResult:
         return _ACCEPTED if reservation.begin() else _NOT_BEGUN

@@ -5,6 +5,7 @@ documented error codes: about the item, about us, or about the provider's own st
 stays: only the provider's own refusal, or a code of the table, proves that nothing was taken.
 """
 
+import asyncio
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -29,7 +30,7 @@ from outrider.domain.call_results import (
     Throttled,
 )
 from outrider.domain.errors import InvalidInput, OutriderError
-from outrider.domain.evidence import LookedUp, unknown
+from outrider.domain.evidence import LookedUp, silence
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import memory_of
 from outrider.domain.submission import GatewayType
@@ -37,12 +38,13 @@ from outrider.gateways.content import INCOMPLETE, Content, content, refuse_enclo
 from outrider.gateways.family import Target
 from outrider.gateways.http import ReceivedAnswer, is_about_certificates, words_of
 from outrider.gateways.http_check import Question, judged, unanswered
-from outrider.gateways.look_ups import NoAnswer, as_target_declares, recipe_of
+from outrider.gateways.look_ups import NoAnswer, as_target_declares, fingerprint, recipe_of
 from outrider.limits.gateways import (
     CREDENTIAL_REREAD_SECONDS,
     ERROR_DETAIL_MAX_CHARACTERS,
     HTTP_CONCURRENCY,
     HTTP_WINDOW_ITEMS,
+    LOOK_UP_WINDOW_SECONDS,
     PROVIDER_CONCURRENCY,
 )
 from outrider.ports.gateway import LookUpQuestion, Reservation
@@ -116,6 +118,7 @@ class ProviderGateway(ABC):
         self.memory = memory_of(self.type.remembers, target.settings.reference_memory)
         remembers = self.memory.is_memory
         self.looks_up = as_target_declares(self.type.evidence.look_up, target.settings)
+        self._base = target.url
         options = sorted(target.settings.options.items())
         receipts = sorted(target.settings.credentials)
         self.recipe = recipe_of(target.url, options, target.mail_from, receipts)
@@ -185,10 +188,22 @@ class ProviderGateway(ABC):
         if self.looks_up is None or not questions:
             return {}
         try:
-            return await self.find(questions)
+            async with asyncio.timeout(LOOK_UP_WINDOW_SECONDS):
+                return await self.find(questions)
+        except TimeoutError:
+            said = silence(f"not all of its answers came within {LOOK_UP_WINDOW_SECONDS:.0f} s")
         except NoAnswer as error:
-            said = unknown(self._detail(str(error)))
-            return {each.reference: said for each in questions}
+            said = self.unanswered(error)
+        return {each.reference: said for each in questions}
+
+    def unanswered(self, error: NoAnswer) -> LookedUp:
+        return silence(self._detail(str(error)), error.retry_after_seconds)
+
+    @property
+    def records(self) -> str:
+        """Those of the account that the credentials belong to: another one's have another value,
+        and so has a rotated one, which costs a verdict by absence and no more."""
+        return fingerprint(self._base, self._secrets())
 
     async def find(
         self,

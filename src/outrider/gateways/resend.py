@@ -7,9 +7,11 @@ under that key gets the first answer and sends nothing.
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import datetime
+from email.utils import parseaddr
 from typing import Final
 
 import msgspec
+from cachetools import LRUCache
 
 from outrider.domain.addresses import normalise_email
 from outrider.domain.call_results import DUPLICATE_REFERENCE, Rejected
@@ -44,7 +46,7 @@ from outrider.gateways.provider import (
     json_request,
 )
 from outrider.gateways.resend_receipts import CREDENTIAL, receipt_reader, reference_tags
-from outrider.limits.gateways import LOOK_UP_PAGES
+from outrider.limits.gateways import LOOK_UP_PAGES, LOOK_UP_TEXTS
 from outrider.ports.gateway import LookUpQuestion
 from outrider.ports.target_check import CheckFinding
 
@@ -103,7 +105,8 @@ class _Answer(msgspec.Struct):
 
 _decoder = msgspec.json.Decoder(_Answer)
 
-EMAILS_PER_PAGE: Final = 100
+EMAILS_PER_PAGE: Final = 50
+"""As many as fit into one answer, each with a long subject."""
 
 
 class _Listed(msgspec.Struct):
@@ -111,6 +114,11 @@ class _Listed(msgspec.Struct):
     to: list[str]
     created_at: str
     subject: str | None = None
+
+    @property
+    def recipients(self) -> list[str]:
+        """Their addresses, with or without a name before them."""
+        return [parseaddr(each)[1].lower() for each in self.to]
 
     @property
     def at(self) -> datetime:
@@ -151,6 +159,7 @@ class ResendGateway(ProviderGateway):
         self._url = base_url(target.url) / "emails"
         self._sender = target.option("from", target.mail_from)
         mailbox(self._sender)
+        self._read: LRUCache[str, _Email] = LRUCache(LOOK_UP_TEXTS)
         self._is_tagged = target.has_credential(CREDENTIAL)
 
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
@@ -180,7 +189,8 @@ class ResendGateway(ProviderGateway):
     async def find(self, questions: Sequence[LookUpQuestion]) -> Mapping[IdempotencyKey, LookedUp]:
         """The team's e-mails of that time to the same recipient under the same subject; their texts
         are asked for one by one."""
-        listed = await self._sent_since(min(question.after for question in questions))
+        first, asked_at = min(each.after for each in questions), questions[0].asked_at
+        listed = await self._sent_since(first, asked_at)
         answers = {}
         for question in questions:
             message = content(question)
@@ -191,30 +201,44 @@ class ResendGateway(ProviderGateway):
             same, other = list[str](), list[str]()
             for each in listed:
                 is_then = question.after <= each.at <= question.before
-                if is_then and recipient.lower() in (to.lower() for to in each.to):
+                if is_then and recipient.lower() in each.recipients:
                     agrees = (each.subject or "") == (message.subject or "")
                     agrees = agrees and await self._has_text(each.id, message)
                     (same if agrees else other).append(each.id)
-            said = LookedUp(Finding.FOUND, tuple(same), "recipient, time, subject and body agree")
-            answers[question.reference] = (
-                said if same else ABSENT._replace(unclear_ids=tuple(other))
-            )
+            said = ABSENT
+            if same:
+                agreed = "recipient, time, subject and body agree"
+                said = LookedUp(Finding.FOUND, tuple(same), agreed)
+            answers[question.reference] = said._replace(unclear_ids=tuple(other))
         return answers
 
-    async def _sent_since(self, first: datetime) -> list[_Listed]:
+    async def _sent_since(self, first: datetime, asked_at: datetime) -> list[_Listed]:
         query, found = {"limit": str(EMAILS_PER_PAGE)}, list[_Listed]()
         for _ in range(LOOK_UP_PAGES):
             url = self._url.with_query(query)
-            page = await get_json(self._client, url, _emails, self.bearer("apiKey"))
+            page = await get_json(
+                self._client, url, _emails, self.bearer("apiKey"), asked_at=asked_at
+            )
             found += page.data
-            if not page.has_more or not page.data or page.data[-1].at < first:
+            if not page.has_more or (page.data and max(each.at for each in page.data) < first):
                 return found
+            if not page.data:
+                raise NoAnswer("an empty page, and more after it")
             query["after"] = page.data[-1].id
         raise NoAnswer(f"more than {LOOK_UP_PAGES} pages")
 
     async def _has_text(self, email_id: str, message: Content) -> bool:
-        url = self._url / email_id
-        email = await get_json(self._client, url, _email, self.bearer("apiKey"))
+        """What cannot be read, now or later, cannot be compared."""
+        try:
+            email = self._read.get(email_id)
+            if email is None:
+                url = self._url / email_id
+                email = await get_json(self._client, url, _email, self.bearer("apiKey"))
+        except NoAnswer as error:
+            if not error.is_final:
+                raise
+            return False
+        self._read[email_id] = email
         text = email.html if message.html else email.text
         return (text or "").strip() == message.body.strip()
 

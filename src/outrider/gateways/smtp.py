@@ -92,6 +92,7 @@ class SmtpGateway:
     ) -> None:
         self._record = record
         self.looks_up = None if record is None else record.evidence
+        self.records = "" if record is None else record.records
         self.window_items = self.concurrency = connections
         self._letterhead = letterhead
         self._server = server

@@ -6,6 +6,8 @@ silence and a broken server are doubt, and the window is as small as the concurr
 
 import base64
 import re
+import time
+from abc import abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from typing import Final
@@ -24,7 +26,7 @@ from outrider.gateways.content import INCOMPLETE, Content, content
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
 from outrider.gateways.http_check import Question
-from outrider.gateways.look_ups import NoAnswer
+from outrider.gateways.look_ups import NoAnswer, fingerprint
 from outrider.gateways.provider import (
     REFERENCE_HEADER,
     ProviderGateway,
@@ -35,12 +37,18 @@ from outrider.gateways.provider import (
 )
 from outrider.gateways.twilio_look_up import Sent, find
 from outrider.gateways.twilio_receipts import callback_url, receipt_reader, secret_name
-from outrider.limits.gateways import LOOK_UP_FAILURES_MAX
+from outrider.limits.gateways import (
+    LOOK_UP_FAILURES_MAX,
+    LOOK_UP_SECONDS,
+    LOOK_UP_WINDOW_SECONDS,
+)
 from outrider.ports.gateway import LookUpQuestion
 from outrider.ports.target_check import CheckFinding
 
 API_VERSION: Final = "2010-04-01"
 TWIML_MAX_CHARACTERS: Final = 4_000
+TRIAL_PREFIX: Final = "Sent from your Twilio trial account - "
+"""https://help.twilio.com/articles/223134167: Twilio puts it before a trial account's texts."""
 
 _REASONS = frozenset({"invalid_request", "invalid_recipient", "invalid_message", "unauthorized"})
 # Twilio documents no delay of its lists: two minutes are ours. It keeps messages and calls for more
@@ -162,7 +170,11 @@ class TwilioGateway(ProviderGateway):
 
     async def find(self, questions: Sequence[LookUpQuestion]) -> Mapping[IdempotencyKey, LookedUp]:
         answers, failures = dict[IdempotencyKey, LookedUp](), 0
+        until = time.monotonic() + LOOK_UP_WINDOW_SECONDS - LOOK_UP_SECONDS
         for question in questions:
+            if time.monotonic() > until:
+                # The others get no answer for now.
+                break
             message = content(question)
             number = None if message is None else normalise_phone(message.to)
             if message is None or number is None:
@@ -176,15 +188,18 @@ class TwilioGateway(ProviderGateway):
                 failures = 0
             except NoAnswer as error:
                 failures += 1
-                answers[question.reference] = unknown(self._detail(str(error)))
-                if failures == LOOK_UP_FAILURES_MAX:
+                answers[question.reference] = self.unanswered(error)
+                if failures == LOOK_UP_FAILURES_MAX or error.retry_after_seconds is not None:
                     break
         return answers
 
-    def agrees(self, message: Content, sent: Sent) -> bool | None:
-        """Whether what was sent to this number at that time is this message; None: another
-        sender's."""
-        raise NotImplementedError
+    @property
+    def records(self) -> str:
+        return fingerprint(self._url)
+
+    @abstractmethod
+    def agrees(self, message: Content, sent: Sent) -> bool:
+        """Whether what was sent to this number at that time is this message."""
 
     async def check(self, seconds: float) -> CheckFinding | None:
         # https://www.twilio.com/docs/messaging/api/message-resource#read-multiple-message-resources
@@ -225,9 +240,11 @@ class TwilioSmsGateway(TwilioGateway):
         }
         return self.send(reference, fields)
 
-    def agrees(self, message: Content, sent: Sent) -> bool | None:
-        # Twilio trims a text; a trial account's begins with a sentence of Twilio's.
-        return (sent.body or "").strip().endswith(message.body.strip())
+    def agrees(self, message: Content, sent: Sent) -> bool:
+        # A message of a messaging service has the number that the service chose.
+        is_ours = self._sender is None or _same_sender(self._sender, sent.sender)
+        text = (sent.body or "").removeprefix(TRIAL_PREFIX).strip()
+        return is_ours and text == message.body.strip()
 
 
 class TwilioVoiceGateway(TwilioGateway):
@@ -260,8 +277,17 @@ class TwilioVoiceGateway(TwilioGateway):
             return Rejected("invalid_message", f"TwiML of more than {TWIML_MAX_CHARACTERS}")
         return self.send(reference, {"To": number, "From": self._sender, "Twiml": twiml})
 
-    def agrees(self, message: Content, sent: Sent) -> bool | None:  # noqa: ARG002
-        return True if sent.sender == self._sender else None
+    def agrees(self, message: Content, sent: Sent) -> bool:  # noqa: ARG002
+        return _same_sender(self._sender, sent.sender)
+
+
+def _same_sender(ours: str, theirs: str | None) -> bool:
+    """However a number is spelt. Another sender's message is not ours, but it is no proof that
+    there is none: the target may have had another sender at the time of the call."""
+    given = theirs or ""
+    return given.lower() == ours.lower() or (
+        normalise_phone(given) is not None and normalise_phone(given) == normalise_phone(ours)
+    )
 
 
 SMS_FAMILY = Family(TWILIO_SMS, TwilioSmsGateway, receipt_reader)

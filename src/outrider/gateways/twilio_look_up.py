@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import msgspec
 from yarl import URL
 
+from outrider.domain.addresses import normalise_phone
 from outrider.domain.evidence import ABSENT, Finding, LookedUp
 from outrider.gateways.look_ups import NoAnswer, get_json
 from outrider.limits.gateways import LOOK_UP_PAGE_ITEMS, LOOK_UP_PAGES
@@ -31,6 +32,7 @@ class Sent(msgspec.Struct, rename={"sender": "from"}):
 
     sid: str
     date_created: str
+    to: str
     direction: str = ""
     sender: str | None = None
     body: str | None = None
@@ -45,9 +47,18 @@ class Sent(msgspec.Struct, rename={"sender": "from"}):
 
 
 class _Page(msgspec.Struct):
-    messages: list[Sent] = []
-    calls: list[Sent] = []
+    """Has one of the two lists, also when it is empty: an error has neither."""
+
+    messages: list[Sent] | None = None
+    calls: list[Sent] | None = None
     next_page_uri: str | None = None
+
+    @property
+    def sent(self) -> list[Sent]:
+        found = self.calls if self.messages is None else self.messages
+        if found is None:
+            raise NoAnswer("not its documented answer: there is no list")
+        return found
 
 
 _decoder = msgspec.json.Decoder(_Page)
@@ -59,22 +70,25 @@ async def find(
     authorisation: str,
     number: str,
     question: LookUpQuestion,
-    agrees: Callable[[Sent], bool | None],
+    agrees: Callable[[Sent], bool],
 ) -> LookedUp:
-    """`agrees`: whether one sent at that time is the message; None if it is another sender's."""
+    """`agrees`: whether one sent to that number at that time is the message."""
     page_url: URL | None = url.with_query(To=number, PageSize=LOOK_UP_PAGE_ITEMS)
     same: list[str] = []
     other: list[str] = []
     for _ in range(LOOK_UP_PAGES):
         if page_url is None:
             break
-        page = await get_json(client, page_url, _decoder, {"Authorization": authorisation})
-        sent = page.messages or page.calls
+        page = await get_json(
+            client, page_url, _decoder, {"Authorization": authorisation},
+            asked_at=question.asked_at,
+        )  # fmt: skip
+        sent = page.sent
         for each in sent:
+            if normalise_phone(each.to) != number:
+                raise NoAnswer("it answered about another number")
             if question.after <= each.at <= question.before and each.direction.startswith(OUTBOUND):
-                verdict = agrees(each)
-                if verdict is not None:
-                    (same if verdict else other).append(each.sid)
+                (same if agrees(each) else other).append(each.sid)
         is_past = bool(sent) and sent[-1].at < question.after - ORDER_SLACK
         # Always on this host: the page is named by its path.
         page_url = url.join(URL(page.next_page_uri)) if page.next_page_uri and not is_past else None
@@ -82,6 +96,7 @@ async def find(
             raise NoAnswer("its next page is at another host")
     if page_url is not None:
         raise NoAnswer(f"more than {LOOK_UP_PAGES} pages")
+    said = ABSENT
     if same:
-        return LookedUp(Finding.FOUND, tuple(same), "recipient, time and content agree")
-    return ABSENT._replace(unclear_ids=tuple(other))
+        said = LookedUp(Finding.FOUND, tuple(same), "recipient, time and content agree")
+    return said._replace(unclear_ids=tuple(other))

@@ -8,6 +8,12 @@ LOOK_UP_PAGES = 50
 LOOK_UP_PAGE_ITEMS = 20
 """As many as fit into one answer, each with the longest text."""
 LOOK_UP_SECONDS = 10.0
+LOOK_UP_WINDOW_SECONDS = 20.0
+"""How long one window of questions may take: other targets' doubts wait meanwhile."""
+LOOK_UP_TEXTS = 256
+"""Whole texts that a gateway remembers between look-ups, where each is asked for by itself."""
+LOOK_UP_CLOCK_SECONDS = 30.0
+"""A provider whose clock differs by more has no times that can be compared with ours."""
 LOOK_UP_FAILURES_MAX = 3
 """After this many unanswered questions in a row, no more are asked for now."""
 LOOK_UP_DELAY_SECONDS = 60.0

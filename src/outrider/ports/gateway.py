@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from outrider.domain.call_results import CallResult
 from outrider.domain.evidence import LookedUp, LookUp, TargetEvidence
@@ -88,6 +88,8 @@ class LookUpQuestion:
     reference: IdempotencyKey
     after: datetime
     before: datetime
+    asked_at: datetime
+    """By the ledger's clock, as the other two are."""
     address: str = ""
     subject: str | None = None
     body: str = ""
@@ -134,6 +136,12 @@ class Gateway(Protocol):
         recipe, the same message gives the same request, to the byte."""
         ...
 
+    @property
+    def records(self) -> str:
+        """A fingerprint of whose records a look-up asks. What is absent from others than those of
+        the time of the call may well have been sent."""
+        ...
+
     async def look_up(
         self, questions: Sequence[LookUpQuestion]
     ) -> Mapping[IdempotencyKey, LookedUp]:
@@ -147,6 +155,9 @@ class Gateway(Protocol):
         ...
 
     async def close(self) -> None: ...
+
+
+RECORDS: Final = "records:"
 
 
 class GatewayDirectory(Protocol):
@@ -174,7 +185,8 @@ class GatewayDirectory(Protocol):
 
     def recipes(self) -> list[tuple[str, str, str, str]]:
         """Target, URL, workspace and recipe of every gateway in use here whose provider wants a
-        repeat to be the same to the byte."""
+        repeat to be the same to the byte; and, as `RECORDS` and their fingerprint, whose records
+        its look-up asks."""
         ...
 
     def own_workspaces(self, submission_target: str) -> list[WorkspaceName]:

@@ -119,7 +119,9 @@ class GatewayConformance:
             assert gateway.window_items == gateway.concurrency
         if not gateway.type.looks_up:
             assert gateway.looks_up is None
-            question = LookUpQuestion(IdempotencyKey(REFERENCE), datetime.min, datetime.max)
+            question = LookUpQuestion(
+                IdempotencyKey(REFERENCE), datetime.min, datetime.max, datetime.max
+            )
             assert await gateway.look_up([question]) == {}
 
     async def test_an_accepted_call_is_delivered_once_under_its_reference(

@@ -25,6 +25,10 @@ FAMILIES = [
     ("twilio_voice", EvidenceKind.CONTENT),
     ("smtp", EvidenceKind.LOOK_UP),
     ("sms", EvidenceKind.LOOK_UP),
+    ("push", EvidenceKind.LOOK_UP),
+    # As if their keys were forgotten: they are asked for their lists.
+    ("resend", EvidenceKind.CONTENT),
+    ("mastodon", EvidenceKind.CONTENT),
 ]
 
 
@@ -35,7 +39,14 @@ async def test_a_message_that_arrived_is_found_and_one_that_did_not_is_called_ag
     faults = Faults(drop_rate=0.4, lose_rate=0.3, look_up_fail_rate=0.3, seed=5)
     async with (
         Sandbox(faults) as sandbox,
-        scene(database, tmp_path, sandbox, family, maxAttempts=50) as outrider,
+        scene(
+            database,
+            tmp_path,
+            sandbox,
+            family,
+            maxAttempts=50,
+            settings={"remembers_references": "never"},
+        ) as outrider,  # fmt: skip
     ):
         await submit(outrider, family, 12)
         async with working(outrider):

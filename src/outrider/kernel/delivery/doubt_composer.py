@@ -57,9 +57,11 @@ class DoubtComposer:
         return asked
 
     def _question(self, doubt: ClaimedDoubt, **content: object) -> LookUpQuestion:
-        after, before = doubt.created_at - self._skew, self._clock.now() + self._skew
+        now = self._clock.now()
+        after, before = doubt.created_at - self._skew, now + self._skew
         return LookUpQuestion(
-            doubt.reference, after, before, doubt.address or "", **content  # type: ignore[arg-type]
+            doubt.reference, after, before, now, doubt.address or "",
+            **content,  # type: ignore[arg-type]
         )  # fmt: skip
 
     def _of_payload(self, doubt: ClaimedDoubt) -> LookUpQuestion | None:

@@ -5,8 +5,10 @@ remembers, or the provider is asked what it received; what neither can settle is
 Doubts are held under a lease in the database, so another process continues if this one dies.
 """
 
+import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import structlog
@@ -21,12 +23,12 @@ from outrider.domain.evidence import (
     TargetEvidence,
     next_step,
 )
-from outrider.domain.ids import Scope
+from outrider.domain.ids import OutboxId, Scope
 from outrider.domain.submission import Contract
 from outrider.kernel.access.workspace_names import WorkspaceNames
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.delivery.found_messages import Asking
-from outrider.kernel.delivery.look_up_asker import LookUpAsker
+from outrider.kernel.delivery.look_up_asker import LookUpAsker, Unsettled
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import doubt_checks, doubts
 from outrider.kernel.transactions.doubt_checks import ClaimedDoubt, Looked, Recipe
@@ -36,6 +38,19 @@ from outrider.ports.gateway import GatewayDirectory
 log = structlog.get_logger()
 
 ACTOR = "doubt settler"
+
+
+@dataclass
+class Holding:
+    """The doubts that are being looked into here."""
+
+    doubts: dict[OutboxId, ClaimedDoubt]
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """While one is put back, no lease is extended: that would move its next check."""
+
+    def forget(self, ended: Iterable[ClaimedDoubt]) -> None:
+        for each in ended:
+            self.doubts.pop(each.id, None)
 
 
 class DoubtSettler:
@@ -53,7 +68,7 @@ class DoubtSettler:
         self._asker = asker
         self.schedule = CheckSchedule(
             limits.doubt_first_seconds, limits.doubt_factor, limits.doubt_cap_seconds,
-            limits.doubt_eager_checks, limits.doubt_late_seconds,
+            limits.doubt_worn_out_seconds, limits.doubt_eager_checks, limits.doubt_late_seconds,
         )  # fmt: skip
         self._noted: dict[Recipe, datetime] = {}
 
@@ -61,7 +76,7 @@ class DoubtSettler:
         """The loop of the role; runs until cancelled."""
         while True:
             try:
-                await self._note_recipes()
+                await self.note_recipes()
                 if await self._store.read(doubt_checks.is_any_due(self._clock.now())):
                     while await self.settle():
                         pass
@@ -70,24 +85,61 @@ class DoubtSettler:
             await self._clock.sleep(self._limits.doubt_poll_seconds)
 
     async def settle(self) -> bool:
-        """Check a window of due doubts; returns whether there may be more."""
+        """Check a window of due doubts, each target's on its own; returns whether there may be more."""
         now, most = self._clock.now(), self._limits.doubt_window_items
-        lease_end = now + timedelta(seconds=self._limits.doubt_lease_seconds)
-        claimed = await self._store.write(doubt_checks.claim(most, lease_end, now))
+        claimed = await self._store.write(doubt_checks.claim(most, self._lease_end(), now))
         groups = defaultdict[tuple[Scope, int], list[ClaimedDoubt]](list)
         for doubt in claimed:
             groups[doubt.scope, doubt.called_contract_id].append(doubt)
-        for (scope, contract_id), group in groups.items():
-            contract = await self._contract_cache.by_id(contract_id)
+        held = Holding({each.id: each for each in claimed})
+        keeper = asyncio.create_task(self._keep(held))
+        turns = asyncio.Semaphore(self._limits.doubt_targets_in_parallel)
+        try:
+            ended = await asyncio.gather(
+                *(self._settle_group(*key, group, held, turns) for key, group in groups.items()),
+                return_exceptions=True,
+            )
+        finally:
+            keeper.cancel()
+        for failure in filter(None, ended):
+            raise failure
+        return len(claimed) == most
+
+    async def _settle_group(
+        self, scope: Scope, contract_id: int, group: Sequence[ClaimedDoubt], held: "Holding",
+        turns: asyncio.Semaphore,
+    ) -> None:  # fmt: skip
+        async with turns:
             try:
+                contract = await self._contract_cache.by_id(contract_id)
                 looked = await self._look_into(scope, contract, group)
             except StoreUnavailable:
                 raise
             except OutriderError as error:
                 # The target cannot be used with its current set-up; its door says so, too.
                 looked = [self._later(each, error.message) for each in group]
-            await self._store.write(doubt_checks.put_back(looked, self._clock.now()))
-        return len(claimed) == most
+            except Exception as bug:
+                # One target's must not hold up the others'.
+                log.exception("doubts_not_settled", contract_id=contract_id)
+                looked = [self._later(each, type(bug).__name__) for each in group]
+            async with held.lock:
+                await self._store.write(doubt_checks.put_back(looked))
+                held.forget(group)
+
+    async def _keep(self, held: "Holding") -> None:
+        """Extend the lease while providers take their time; runs until cancelled."""
+        while True:
+            await self._clock.sleep(self._limits.doubt_lease_seconds / 3)
+            async with held.lock:
+                try:
+                    await self._store.write(
+                        doubt_checks.keep(list(held.doubts.values()), self._lease_end())
+                    )
+                except StoreUnavailable as error:
+                    log.warning("doubts_not_kept", error=error.message)
+
+    def _lease_end(self) -> datetime:
+        return self._clock.now() + timedelta(seconds=self._limits.doubt_lease_seconds)
 
     async def _look_into(
         self, scope: Scope, contract: Contract, group: Sequence[ClaimedDoubt]
@@ -96,7 +148,11 @@ class DoubtSettler:
         workspace, now = await self._names.of(scope), self._clock.now()
         named = contract.submission_target, contract.gateway_type, contract.gateway_url, workspace
         evidence = self._gateways.evidence(*named)
-        changed_at = await self._changed_at(contract) if evidence.needs_same_request else None
+        changed_at = records_changed_at = None
+        if evidence.needs_same_request:
+            changed_at = await self._changed_at(contract, is_of_records=False)
+        if evidence.look_up is not None:
+            records_changed_at = await self._changed_at(contract, is_of_records=True)
         looked: list[Looked] = []
         by_key: list[ClaimedDoubt] = []
         by_look_up: list[ClaimedDoubt] = []
@@ -114,18 +170,29 @@ class DoubtSettler:
             assert evidence.look_up is not None
             gateway = self._gateways.gateway(*named)
             is_shared = self._gateways.shares_reports(contract.submission_target, workspace)
-            asking = Asking(scope, contract, gateway, evidence, evidence.look_up, is_shared)
-            asked = await self._asker.ask(asking, by_look_up)
-            for each in asked:
-                checked = each.doubt
-                if each.finding is not None:
-                    checked = checked._replace(checks=checked.checks + 1, checked_at=now)
-                step = self._step(evidence, checked, now, changed_at)
+            asking = Asking(
+                scope, contract, gateway, evidence, evidence.look_up, is_shared, records_changed_at
+            )
+            for each in await self._asker.ask(asking, by_look_up):
+                checked = self._checked(each)
+                step = self._step(evidence, checked, self._clock.now(), changed_at)
+                if each.is_a_persons:
+                    # It is still asked: what others settle meanwhile may make it clear.
+                    step = NextStep(Settles.PERSON, now, step.next_check_at)
                 if each.come_back_at is not None:
                     step = step._replace(next_check_at=each.come_back_at)
-                is_new = each.finding is not None
-                looked.append(Looked(each.doubt, step, is_new, each.finding, each.detail))
+                looked.append(Looked(checked, step, each.finding, each.detail))
         return looked
+
+    def _checked(self, each: Unsettled) -> ClaimedDoubt:
+        """Who does not answer now may do so at any time, so it does not count towards being late;
+        and who was not asked has not been checked."""
+        if each.finding is None:
+            return each.doubt
+        checks = each.doubt.checks + 1
+        if each.is_silence:
+            checks = min(checks, self.schedule.eager_checks - 1)
+        return each.doubt._replace(checks=checks, checked_at=self._clock.now())
 
     async def _repeat(
         self, scope: Scope, contract: Contract, evidence: TargetEvidence,
@@ -163,9 +230,10 @@ class DoubtSettler:
         now = self._clock.now()
         wait = timedelta(seconds=self.schedule.wait_seconds(doubt.checks))
         step = NextStep(Settles.PERSON, doubt.doubted_at, now + wait)
-        return Looked(doubt, step, was_checked=True, finding=Finding.UNKNOWN, detail=why)
+        checked = doubt._replace(checks=doubt.checks + 1, checked_at=now)
+        return Looked(checked, step, Finding.UNKNOWN, why)
 
-    async def _note_recipes(self) -> None:
+    async def note_recipes(self) -> None:
         """Say which requests this process makes, as long as it may make them."""
         now = self._clock.now()
         lasts = timedelta(seconds=self._limits.recipe_seconds)
@@ -175,8 +243,9 @@ class DoubtSettler:
             await self._store.write(doubt_checks.note_recipes(due, now))
             self._noted |= dict.fromkeys(due, now + lasts)
 
-    async def _changed_at(self, contract: Contract) -> datetime | None:
-        """Until when requests to this target may have been made in another way than here."""
+    async def _changed_at(self, contract: Contract, *, is_of_records: bool) -> datetime | None:
+        """Until when requests to this target may have been made in another way than here, or to
+        another account than the one whose records are asked."""
         place = contract.submission_target, contract.gateway_url
         ours = {Recipe(*each) for each in self._gateways.recipes()}
         used = await self._store.read(doubt_checks.recipes_in_use())
@@ -184,6 +253,8 @@ class DoubtSettler:
         others = [
             each.last_used_at + lasts
             for each in used
-            if each.recipe[:2] == place and each.recipe not in ours
+            if each.recipe[:2] == place
+            and each.recipe.is_of_records is is_of_records
+            and each.recipe not in ours
         ]
         return max(others, default=None)

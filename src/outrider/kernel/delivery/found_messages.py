@@ -17,6 +17,7 @@ from outrider.domain.evidence import (
     Match,
     TargetEvidence,
     concludes_at,
+    silence,
     unknown,
 )
 from outrider.domain.ids import OutboxId, Scope
@@ -25,14 +26,17 @@ from outrider.kernel.delivery.doubt_composer import DoubtComposer
 from outrider.kernel.delivery.living_callers import LivingCallers
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import doubt_checks
-from outrider.kernel.transactions.doubt_checks import ClaimedDoubt
+from outrider.kernel.transactions.doubt_checks import ClaimedDoubt, RivalState
 from outrider.ports.gateway import Gateway
 
 ANOTHER_TEXT = "a message to this recipient at that time has another text"
 RIVAL_CALLED = "it may be that of another item, which is being called"
 RIVAL_DOUBTED = "it may be that of another item in doubt"
+RIVAL_SETTLED = "it may be that of another item, which was settled as sent"
 NO_ANSWER = "no answer"
 NO_TEXT = "its text cannot be made again, so it cannot be compared"
+LASTING = frozenset({ANOTHER_TEXT, RIVAL_SETTLED, NO_TEXT})
+"""Reasons that no later answer is likely to remove."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +50,15 @@ class Asking:
     look_up: LookUp
     is_shared: bool = False
     """Other workspaces send from the same account."""
+    changed_at: datetime | None = None
+    """Until when calls may have been made to another account than the one that is asked now."""
 
 
 class _Rivals(NamedTuple):
     busy: set[str]
     """Addresses that something is on its way to, or may be."""
+    settled: set[str]
+    """Addresses that something was sent to, and nobody knows as which message."""
     doubts: list[ClaimedDoubt]
     found: Mapping[OutboxId, LookedUp]
 
@@ -61,6 +69,7 @@ class FoundMessages:
     ) -> None:
         self._store = foundation.store
         self._most = foundation.limits.doubt_window_items
+        self._skew = timedelta(seconds=foundation.limits.look_up_skew_seconds)
         self._composer = composer
         self._living = living
 
@@ -71,7 +80,7 @@ class FoundMessages:
         questions = await self._composer.questions(doubts, match)
         said = await gateway.look_up(list(questions.values())) if questions else {}
         return {
-            each.id: said.get(each.reference, unknown(NO_ANSWER))
+            each.id: said.get(each.reference, silence(NO_ANSWER))
             if each.id in questions
             else unknown(NO_TEXT)
             for each in doubts
@@ -98,10 +107,12 @@ class FoundMessages:
         for doubt in asked:
             said, own = found[doubt.id], free[doubt.id]
             group = [each for each in everyone if each is doubt or set(own) & set(free[each.id])]
-            if not own and said.finding is Finding.FOUND:
-                said = LookedUp(Finding.ABSENT)
-            elif not own and any(each not in known for each in said.unclear_ids):
+            if not own and any(each not in known for each in said.unclear_ids):
                 said = unknown(ANOTHER_TEXT)
+            elif not own and said.finding is Finding.FOUND:
+                said = LookedUp(Finding.ABSENT)
+            elif own and address_of(doubt) in rivals.settled:
+                said = unknown(RIVAL_SETTLED)
             elif own and address_of(doubt) in rivals.busy:
                 said = unknown(RIVAL_CALLED)
             elif own:
@@ -146,16 +157,19 @@ class FoundMessages:
         """Other items to the same recipients whose message may be among those found."""
         matched = [each for each in asked if found[each.id].provider_message_ids]
         if not matched:
-            return _Rivals(set(), [], {})
+            return _Rivals(set(), set(), [], {})
         own = {each.id for each in asked}
         rows = await self._store.read(
             doubt_checks.rivals(
                 {address_of(each) for each in matched}, matched[0].channel,
                 asking.contract.submission_target, asking.scope, is_shared=asking.is_shared,
+                since=min(each.created_at for each in matched) - self._skew,
             )
         )  # fmt: skip
-        busy = {each.address for each in rows if not each.is_doubted and each.id not in own}
-        doubted = [each for each in rows if each.is_doubted and each.id not in own]
+        others = [each for each in rows if each.id not in own]
+        busy = {each.address for each in others if each.state is RivalState.CALLED}
+        settled = {each.address for each in others if each.state is RivalState.SETTLED}
+        doubted = [each for each in others if each.state is RivalState.DOUBTED]
         busy |= {each.address for each in doubted[self._most :]}
         doubts = await self._store.read(
             doubt_checks.doubts_of([each.id for each in doubted[: self._most]])
@@ -170,7 +184,7 @@ class FoundMessages:
         }
         read = {each.id for each in doubts}
         busy |= {each.address for each in doubted[: self._most] if each.id not in read}
-        return _Rivals(busy, doubts, said)
+        return _Rivals(busy, settled, doubts, said)
 
 
 def address_of(doubt: ClaimedDoubt) -> str:

@@ -174,7 +174,7 @@ class GatewayCaller:
 
     def may_begin(self, passes: Passes, memory: ReferenceMemory, attempt: OpenAttempt) -> bool:
         who = attempt.identity
-        if who.maybe_received and not memory.holds(who.submitted_at, self.clock.now()):
+        if who.maybe_received and not memory.allows_repeat(who.submitted_at, self.clock.now()):
             # It was routed while the gateway remembered the reference, and has waited since.
             return False
         if not self.permits.may_begin(who.job_id, who.call_by):

@@ -221,5 +221,6 @@ class WorkspaceRoutes:
 
 
 def remembers(gateway: Gateway, submitted_at: datetime, now: datetime) -> bool:
-    """Whether the gateway still remembers what it accepted under this reference."""
-    return gateway.memory.holds(submitted_at, now)
+    """Whether the gateway still remembers what it accepted under this reference, and for long
+    enough to be asked."""
+    return gateway.memory.allows_repeat(submitted_at, now)

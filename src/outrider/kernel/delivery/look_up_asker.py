@@ -5,7 +5,7 @@ absent was not, but only once the provider's records must be up to date and no w
 calling; the contract then decides whether the item is called again.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -13,21 +13,22 @@ import structlog
 
 from outrider.domain.evidence import Finding, LookedUp, LookUp, Match, concludes_at
 from outrider.domain.ids import OutboxId, Scope
-from outrider.domain.submission import AttemptFacts, Contract, next_after_absence
+from outrider.domain.submission import AttemptFacts, next_after_absence
 from outrider.kernel.contracts.contract_cache import ContractCache
-from outrider.kernel.delivery.found_messages import Asking, FoundMessages
+from outrider.kernel.delivery.found_messages import LASTING, Asking, FoundMessages
 from outrider.kernel.delivery.living_callers import LivingCallers
 from outrider.kernel.delivery.local_doors import ComeBack
 from outrider.kernel.delivery.target_gate import TargetGate
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import doubts
-from outrider.kernel.transactions.doubt_checks import WORN_OUT, ClaimedDoubt
+from outrider.kernel.transactions.doubt_checks import ClaimedDoubt
 from outrider.kernel.transactions.doubts import Basis, DoubtVerdict
 
 log = structlog.get_logger()
 
 ACTOR = "doubt settler"
 TOO_EARLY = "it is not there yet, which proves nothing so early"
+CHANGED_SINCE = "it is not there, but the target was set up differently at the time of the call"
 
 
 class Unsettled(NamedTuple):
@@ -37,13 +38,20 @@ class Unsettled(NamedTuple):
     finding: Finding | None = None
     detail: str | None = None
     come_back_at: datetime | None = None
+    is_silence: bool = False
+    """The provider did not answer."""
+    is_a_persons: bool = False
+    """Nothing that the provider is likely to say settles it."""
 
 
 class LookUpAsker:
     def __init__(
         self, foundation: Foundation, contract_cache: ContractCache, gate: TargetGate,
-        messages: FoundMessages, living: LivingCallers,
+        messages: FoundMessages, living: LivingCallers, steady_seconds: Callable[[], float],
     ) -> None:  # fmt: skip
+        """`steady_seconds`: for how long the clock has run evenly. Where it leapt, less time has
+        passed since a doubt began than it says."""
+        self._steady_seconds = steady_seconds
         self._store = foundation.store
         self._clock = foundation.clock
         self._ids = foundation.ids
@@ -55,8 +63,8 @@ class LookUpAsker:
 
     async def ask(self, asking: Asking, due: Sequence[ClaimedDoubt]) -> list[Unsettled]:
         """Ask about these and settle what the answers prove; returns the others."""
-        scope, contract, look_up = asking.scope, asking.contract, asking.look_up
-        key = self._gate.door_key(scope, contract.submission_target, contract.gateway_url)
+        contract, look_up = asking.contract, asking.look_up
+        key = self._gate.door_key(asking.scope, contract.submission_target, contract.gateway_url)
         passes = await self._gate.ask(key, asking.gateway, len(due))
         if isinstance(passes, ComeBack):
             return [Unsettled(each, come_back_at=passes.at) for each in due]
@@ -69,19 +77,55 @@ class LookUpAsker:
         found = await self._messages.answers(asking.gateway, look_up.match, asked)
         if look_up.match is Match.CONTENT:
             found = await self._messages.attributed(asking, asked, found, asked_at)
-        return unasked + await self._judged(scope, contract, look_up, asked, found, asked_at)
+        return unasked + await self._judged(asking, asked, found, asked_at)
 
     async def _judged(
-        self, scope: Scope, contract: Contract, look_up: LookUp, asked: Sequence[ClaimedDoubt],
-        found: Mapping[OutboxId, LookedUp], asked_at: datetime,
+        self, asking: Asking, asked: Sequence[ClaimedDoubt], found: Mapping[OutboxId, LookedUp],
+        asked_at: datetime,
     ) -> list[Unsettled]:  # fmt: skip
         sent = [each for each in asked if found[each.id].finding is Finding.FOUND]
         absent = [each for each in asked if found[each.id].finding is Finding.ABSENT]
         left = [
-            Unsettled(each, Finding.UNKNOWN, found[each.id].detail)
+            self._unknown(each, found[each.id], asking.look_up, asked_at)
             for each in asked
             if found[each.id].finding is Finding.UNKNOWN
         ]
+        left += await self._arrived(asking, sent, found)
+        quiet_at = await self._living.quiet_at(asking.scope, [each.id for each in absent])
+        proven, changed_at = [], asking.changed_at
+        for each in absent:
+            quiet = quiet_at.get(each.id, each.doubted_at)
+            if quiet is None or not self._concludes(asking.look_up, each, quiet, asked_at):
+                left.append(Unsettled(each, Finding.ABSENT, TOO_EARLY))
+            elif changed_at is not None and each.created_at <= changed_at:
+                left.append(Unsettled(each, Finding.UNKNOWN, CHANGED_SINCE, is_a_persons=True))
+            else:
+                proven.append(each)
+        return left + await self._never_arrived(asking, proven)
+
+    def _concludes(
+        self, look_up: LookUp, doubt: ClaimedDoubt, quiet: datetime, asked_at: datetime
+    ) -> bool:
+        """Whether `absent` proves that it never arrived."""
+        if self._steady_seconds() < look_up.delay_seconds:
+            return False
+        return asked_at >= concludes_at(look_up, max(quiet, doubt.doubted_at))
+
+    def _unknown(
+        self, doubt: ClaimedDoubt, said: LookedUp, look_up: LookUp, asked_at: datetime
+    ) -> Unsettled:
+        come_back_at = None
+        if said.retry_after_seconds is not None:
+            come_back_at = self._clock.now() + timedelta(seconds=said.retry_after_seconds)
+        is_over = said.detail in LASTING and asked_at >= concludes_at(look_up, doubt.doubted_at)
+        return Unsettled(
+            doubt, Finding.UNKNOWN, said.detail, come_back_at, said.is_silence, is_over
+        )
+
+    async def _arrived(
+        self, asking: Asking, sent: Sequence[ClaimedDoubt], found: Mapping[OutboxId, LookedUp]
+    ) -> list[Unsettled]:
+        contract, look_up = asking.contract, asking.look_up
         messages = {
             each.id: found[each.id].provider_message_ids[0]
             for each in sent
@@ -90,29 +134,21 @@ class LookUpAsker:
         basis = Basis(look_up.match.kind, contract.submission_target, messages=messages)
         details = {found[each.id].detail for each in sent}
         words = f"{contract.submission_target} has it: {'; '.join(sorted(details))}"
-        left += await self._settled(scope, sent, DoubtVerdict.SENT, words, basis)
-        quiet_at = await self._living.quiet_at(scope, [each.id for each in absent])
-        proven = []
-        for each in absent:
-            quiet = quiet_at.get(each.id, each.doubted_at)
-            if quiet is not None and asked_at >= concludes_at(look_up, max(quiet, each.doubted_at)):
-                proven.append(each)
-            else:
-                left.append(Unsettled(each, Finding.ABSENT, TOO_EARLY))
-        return left + await self._never_arrived(scope, contract, look_up, proven)
+        return await self._settled(asking.scope, sent, DoubtVerdict.SENT, words, basis)
 
     async def _never_arrived(
-        self, scope: Scope, called: Contract, look_up: LookUp, proven: Sequence[ClaimedDoubt]
+        self, asking: Asking, proven: Sequence[ClaimedDoubt]
     ) -> list[Unsettled]:
         """What an abandoned call left behind is the same attempt, and is made again; after a
         silence the contract decides."""
+        scope, called, look_up = asking.scope, asking.contract, asking.look_up
         again, failed = [], []
         next_attempts: dict[OutboxId, datetime] = {}
         for each in proven:
             due = None
             if not each.is_exhausted and not each.was_abandoned:
                 due = await self._next_attempt_at(each)
-            if each.is_exhausted or each.reason == WORN_OUT:
+            if each.is_exhausted or each.is_spent:
                 failed.append(each)
             elif each.was_abandoned:
                 again.append(each)

@@ -2,16 +2,22 @@
 
 from collections.abc import Collection, Sequence
 from datetime import datetime
+from enum import StrEnum
 from typing import NamedTuple
 
 from outrider.domain.evidence import DoubtFacts, Finding, NextStep, Settles
 from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, TenantId, WorkspaceId
+from outrider.domain.retry import CALL_REPEATS_MAX, REPEATS_IN_ALL_MAX
 from outrider.domain.texts import storable
 from outrider.kernel.transactions.doubts import DoubtHold
+from outrider.ports.gateway import RECORDS
 from outrider.ports.store import Transaction, Window, ask, ask_alone
 
 WORN_OUT = "worker_lost_repeatedly"
-"""Its call was abandoned as often as one attempt may be: it is not repeated to find out."""
+"""Its call was abandoned as often as one attempt may be: now only the settler repeats it, seldom,
+and not for ever."""
+SUPPRESSED = "suppressed"
+"""Its recipient has opted out since: a repeat might be the first message to arrive."""
 
 
 class ClaimedDoubt(NamedTuple):
@@ -71,23 +77,30 @@ class ClaimedDoubt(NamedTuple):
     def facts(self, *, is_same_request: bool) -> DoubtFacts:
         lets_repeat = self.opened_at is not None or not self.is_exhausted
         may_repeat = lets_repeat and not (self.is_cancelled or self.has_ended)
+        wear = self.repeats - CALL_REPEATS_MAX if self.reason == WORN_OUT else None
         return DoubtFacts(
             self.created_at,
             self.doubted_at,
             self.checked_at,
             # Each repeat ends a doubt, and starts another if it gets no answer either.
             max(self.checks, self.repeats),
-            may_repeat and self.reason != WORN_OUT,
+            may_repeat and not self.is_spent and self.reason != SUPPRESSED,
             is_same_request,
+            wear,
         )
+
+    @property
+    def is_spent(self) -> bool:
+        """It has cost more workers than chance explains."""
+        return self.reason == WORN_OUT and self.repeats >= REPEATS_IN_ALL_MAX
 
 
 class Looked(NamedTuple):
     """What a look at a doubt came to, if it was not settled by it."""
 
     doubt: ClaimedDoubt
+    """With the checks that were made by now."""
     step: NextStep
-    was_checked: bool = False
     finding: Finding | None = None
     detail: str | None = None
 
@@ -113,7 +126,17 @@ def doubts_of(outbox_ids: Sequence[OutboxId]) -> Transaction[list[ClaimedDoubt]]
     return [ClaimedDoubt(*row) for row in rows]
 
 
-def put_back(looked: Sequence[Looked], now: datetime) -> Transaction[None]:
+def keep(held: Sequence[ClaimedDoubt], lease_expires_at: datetime) -> Transaction[None]:
+    """Extend the lease of those that this resolver still holds."""
+    if held:
+        window: Window = {
+            "id": [each.id for each in held],
+            "fence": [each.fence for each in held],
+        }
+        yield from ask("keep_doubts", window, lease_expires_at=lease_expires_at)
+
+
+def put_back(looked: Sequence[Looked]) -> Transaction[None]:
     """Say how each settles next. Of those that another resolver holds by now, nothing is said."""
     if not looked:
         return
@@ -125,8 +148,8 @@ def put_back(looked: Sequence[Looked], now: datetime) -> Transaction[None]:
         "settles": [each.step.settles.value for each in looked],
         "since": [_since(each) for each in looked],
         "next_check_at": [each.step.next_check_at for each in looked],
-        "checks": [each.doubt.checks + each.was_checked for each in looked],
-        "checked_at": [now if each.was_checked else each.doubt.checked_at for each in looked],
+        "checks": [each.checks for each in doubts],
+        "checked_at": [each.checked_at for each in doubts],
         "finding": [each.finding for each in looked],
         "detail": [storable(each.detail) for each in looked],
     }
@@ -159,27 +182,34 @@ def known_messages(message_ids: Sequence[str]) -> Transaction[dict[str, OutboxId
     return {row[0]: OutboxId(row[1]) for row in rows}
 
 
+class RivalState(StrEnum):
+    DOUBTED = "doubted"
+    CALLED = "called"
+    """Its call is under way, for all that is known."""
+    SETTLED = "settled"
+    """It was sent, by evidence that does not say which message it is."""
+
+
 class Rival(NamedTuple):
     """An item whose message may be taken for another's."""
 
     id: OutboxId
     address: str
-    is_doubted: bool
-    """Otherwise its call may still be in progress."""
+    state: RivalState
 
 
 def rivals(
     addresses: Collection[str], channel: str, submission_target: str, scope: Scope, *,
-    is_shared: bool,
+    is_shared: bool, since: datetime,
 ) -> Transaction[list[Rival]]:  # fmt: skip
-    """Items to these addresses that are in doubt or being called; without addresses, those of the
-    target."""
+    """Items to these addresses that are in doubt or being called, or were in doubt since; without
+    addresses, those of the target."""
     rows = yield from ask(
         "rivals", {"address": sorted(addresses)}, channel=channel,
         submission_target=submission_target, workspace_id=scope.workspace_id, is_shared=is_shared,
-        is_unaddressed="" in addresses,
+        is_unaddressed="" in addresses, since=since,
     )  # fmt: skip
-    return [Rival(row[0], row[1], bool(row[2])) for row in rows]
+    return [Rival(row[0], row[1], RivalState(row[2])) for row in rows]
 
 
 class Recipe(NamedTuple):
@@ -189,6 +219,11 @@ class Recipe(NamedTuple):
     gateway_url: str
     workspace: str
     recipe: str
+
+    @property
+    def is_of_records(self) -> bool:
+        """Not how requests are made, but whose records are asked about them."""
+        return self.recipe.startswith(RECORDS)
 
 
 class UsedRecipe(NamedTuple):

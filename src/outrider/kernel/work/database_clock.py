@@ -4,6 +4,7 @@ It is the database's time, advanced by this machine's monotonic clock between re
 goes back, because leases and due times were written by it; an alert reports differences.
 """
 
+import math
 from datetime import UTC, datetime, timedelta
 
 import structlog
@@ -55,9 +56,12 @@ class DatabaseClock:
     def is_steady(self) -> bool:
         """Whether it has run evenly for longer than a lease: only then does an expired lease show
         that its worker had the time to extend it."""
-        if self._leapt_at is None:
-            return True
-        return self.monotonic() - self._leapt_at > self._limits.lease_seconds
+        return self.steady_seconds > self._limits.lease_seconds
+
+    @property
+    def steady_seconds(self) -> float:
+        """For how long it has run evenly, as far as is known."""
+        return math.inf if self._leapt_at is None else self.monotonic() - self._leapt_at
 
     async def look(self) -> None:
         """Read the database's time, and use it from now on."""

@@ -30,6 +30,13 @@ SELECT o.id::text, o.tenant_id::text, o.workspace_id::text, o.run_id::text, o.jo
  WHERE o.id IN window(id uuid) AND o.doubted_at IS NOT NULL
  ORDER BY o.id;
 
+-- name: keep_doubts
+-- The lease of what is being looked into; not of what was put back, or has another holder.
+WITH item AS window(id uuid, fence bigint)
+UPDATE doubt_checks AS c SET next_check_at = :lease_expires_at
+  FROM item
+ WHERE looked_up(c.outbox_id, item.id) AND c.fence = item.fence;
+
 -- name: put_back_doubts
 -- What a look found out, and when the next one is due; without a time, it is a person's.
 WITH item AS window(id uuid, doubted_at timestamptz, fence bigint, settles text, since timestamptz,
@@ -60,16 +67,16 @@ SELECT m.provider_message_id, m.outbox_id::text FROM provider_messages m
  WHERE m.provider_message_id IN window(id text);
 
 -- name: rivals
--- Other items to the same recipients: those in doubt, and those whose call may be under way. Jobs that
--- nobody holds have open attempts only if they lost a worker. Posts have no address: they are found by
--- their target's lanes.
+-- Other items to the same recipients: those in doubt, those whose call may be under way, and those
+-- settled as sent without saying as which message. Jobs that nobody holds have open attempts only if
+-- they lost a worker. Posts have no address: they are found by their target's lanes.
 WITH item AS window(address text)
-SELECT o.id::text, coalesce(lower(o.recipient_address), '') AS address, true AS is_doubted
+SELECT o.id::text, coalesce(lower(o.recipient_address), '') AS address, 'doubted' AS state
   FROM channel_outbox o {sqlite: INDEXED BY channel_outbox_doubted}
  WHERE o.doubted_at IS NOT NULL AND o.channel = :channel
    AND coalesce(lower(o.recipient_address), '') = ANY (ARRAY(SELECT address FROM item))
 UNION ALL
-SELECT o.id::text, lower(o.recipient_address), false
+SELECT o.id::text, lower(o.recipient_address), 'called'
   FROM channel_outbox o
  WHERE o.origin = 'intent' AND o.channel = :channel
    AND lower(o.recipient_address) = ANY (ARRAY(SELECT address FROM item))
@@ -78,7 +85,7 @@ SELECT o.id::text, lower(o.recipient_address), false
    AND o.status = 'queued' AND o.doubted_at IS NULL
    AND (o.attempt_opened_at IS NOT NULL OR o.maybe_received)
 UNION ALL
-SELECT o.id::text, lower(o.recipient_address), false
+SELECT o.id::text, lower(o.recipient_address), 'called'
   FROM channel_outbox o
  WHERE o.origin = 'workflow' AND o.channel = :channel
    AND lower(o.recipient_address) = ANY (ARRAY(SELECT address FROM item))
@@ -89,7 +96,7 @@ SELECT o.id::text, lower(o.recipient_address), false
    AND o.status = 'queued' AND o.doubted_at IS NULL
    AND (o.attempt_opened_at IS NOT NULL OR o.maybe_received)
 UNION ALL
-SELECT o.id::text, coalesce(lower(o.recipient_address), ''), false
+SELECT o.id::text, coalesce(lower(o.recipient_address), ''), 'called'
   FROM channel_outbox o
  WHERE o.run_id = ANY (ARRAY(
          SELECT j.run_id FROM job_queue j
@@ -102,14 +109,20 @@ SELECT o.id::text, coalesce(lower(o.recipient_address), ''), false
    AND o.status = 'queued' AND o.doubted_at IS NULL
    AND (o.attempt_opened_at IS NOT NULL OR o.maybe_received)
 UNION ALL
-SELECT o.id::text, '', false
+SELECT o.id::text, '', 'called'
   FROM channel_outbox o
  WHERE o.job_id = ANY (ARRAY(
          SELECT j.id FROM job_queue j
           WHERE :is_unaddressed AND j.run_id IS NULL AND j.submission_target = :submission_target))
    AND o.run_id IS NULL AND o.next_attempt_at IS NOT NULL AND o.recipient_address IS NULL
    AND o.status = 'queued' AND o.doubted_at IS NULL
-   AND (o.attempt_opened_at IS NOT NULL OR o.maybe_received);
+   AND (o.attempt_opened_at IS NOT NULL OR o.maybe_received)
+UNION ALL
+SELECT o.id::text, coalesce(lower(o.recipient_address), ''), 'settled'
+  FROM doubt_verdicts v {sqlite: CROSS} JOIN channel_outbox o ON o.id = v.outbox_id
+ WHERE v.verdict = 'sent' AND v.provider_message_id IS NULL AND v.doubted_at >= :since
+   AND o.provider_message_id IS NULL AND o.channel = :channel
+   AND coalesce(lower(o.recipient_address), '') = ANY (ARRAY(SELECT address FROM item));
 
 -- name: note_recipe
 INSERT INTO request_recipes (submission_target, gateway_url, workspace, recipe, first_used_at,

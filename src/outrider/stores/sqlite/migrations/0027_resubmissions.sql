@@ -1,0 +1,13 @@
+-- An exhausted intent is final: sending its message after all takes a new intent, linked here. Each is
+-- resubmitted once; the new one may be, in its turn.
+CREATE TABLE resubmissions (
+  outbox_id text PRIMARY KEY,
+  original_id text NOT NULL UNIQUE,
+  actor text NOT NULL,
+  resubmitted_at text NOT NULL
+) STRICT, WITHOUT ROWID;
+
+-- Verdicts that a message was sent, without saying which of the provider's it is: one that is found by
+-- its content may be theirs.
+CREATE INDEX doubt_verdicts_without_message ON doubt_verdicts (doubted_at)
+  WHERE verdict = 'sent' AND provider_message_id IS NULL;
