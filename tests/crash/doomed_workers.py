@@ -7,6 +7,7 @@ matter of milliseconds which call, close, claim or look-up is cut off.
 import asyncio
 import os
 import random
+import signal
 from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -25,6 +26,7 @@ from tests.support.forked import forkserver
 RETRY = RetrySchedule(first_seconds=0.05)
 POLL_SECONDS = 0.002
 PATIENCE_SECONDS = 60.0
+LIFE_MAX_SECONDS = 900
 
 
 class DoomedWorker:
@@ -69,7 +71,8 @@ class _Observer:
 
 
 def _act(settings: Settings, limits: Limits, log: Path, told: Connection) -> None:
-    """The whole life of the forked process."""
+    """The whole life of the forked process, which must not outlive a test that is interrupted."""
+    signal.alarm(LIFE_MAX_SECONDS)
     os.chdir(log.parent)
     os.environ.setdefault("PLANTED", "a-secret")
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)

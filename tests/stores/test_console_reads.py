@@ -26,6 +26,7 @@ from outrider.kernel.transactions import (
     suppressions,
     targets,
     trouble,
+    watching,
 )
 from outrider.kernel.transactions.accountings import Settlings
 from outrider.kernel.transactions.doubt_checks import Looked
@@ -36,7 +37,7 @@ from outrider.kernel.transactions.paging import FIRST, LAST
 from outrider.kernel.transactions.suppressions import PlannedMessage
 from outrider.kernel.transactions.targets import TargetLoad
 from outrider.kernel.transactions.trouble import Trouble
-from outrider.ports.store import Statement, Store, Transaction
+from outrider.ports.store import Statement, Store, Transaction, ask
 from outrider.testing.store_suite.workshop import (
     ACCEPTED,
     DOUBTED,
@@ -309,6 +310,12 @@ async def test_doubts_are_filtered_and_counted_by_what_they_wait_for(store: Stor
             ]
         )
     )
+    # What evidence will settle is nobody's to wait for.
+    rows = await store.read(ask("doubts_of_runs", {"id": [run_id]}))
+    assert [tuple(row) for row in rows] == [(run_id, 1, at(51), 2)]
+    [left] = await store.read(watching.waiting_doubts(at(60), 10))
+    assert (left.since, left.detail) == (at(51), {"items": 1})
+    assert await store.read(watching.waiting_doubts(at(51), 10)) == []
 
     async def found(**of: Any) -> set[OutboxId]:
         page = await store.read(doubt_lists.page(DEFAULT_SCOPE, DoubtFilter(**of), FIRST, 10))

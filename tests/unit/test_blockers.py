@@ -103,7 +103,9 @@ def test_a_doubt_blocks_when_nothing_else_is_left() -> None:
     parked = replace(RUN, doubts=doubts, jobs=[JobsAtTarget("sms.main", parked=1)])
     (found,) = run_blockers(parked, ONE_WORKER, NOON)
     assert (found.code, found.since) == (BlockerCode.IN_DOUBT, LONG_AGO)
-    assert "3 items are in doubt" in found.message
+    assert "3 items are in doubt and left to people since" in found.message
+    more = replace(parked, doubts=replace(doubts, settling=4))
+    assert "4 more settle by evidence" in run_blockers(more, ONE_WORKER, NOON)[0].message
 
 
 def test_each_target_of_a_run_has_its_own_blocker() -> None:

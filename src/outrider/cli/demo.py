@@ -29,6 +29,7 @@ from outrider.cli.sandbox import require_simulator
 from outrider.cli.serve import announce, bind, url_of
 from outrider.cli.session import refuse_server
 from outrider.domain.errors import OutriderError
+from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.phases.report import PAGE
 from outrider.settings import Settings
 from outrider.telemetry import configure_logging
@@ -167,7 +168,7 @@ def _settings(folder: Path, http_url: str, smtp_url: str, moving: dict[str, Any]
         artifacts=folder / "artifacts",
         allow_private_gateways=True,
         allow_private_links=True,
-        targets=target_settings(),
+        targets=target_settings(http_url),
         **moving,
     )
 
@@ -189,17 +190,18 @@ async def _serve(
     await run_server(outrider, listening, 1, on_listening)
 
 
+def _kill_line(result: Result) -> str:
+    sent, again = result.settled_as(DoubtVerdict.SENT), result.settled_as(DoubtVerdict.RESUBMIT)
+    if not sent + again:
+        return texts.Demo.KILL_WITHOUT_DOUBT.format(kills=result.kills)
+    return texts.Demo.KILL.format(kills=result.kills, doubted=sent + again, sent=sent, again=again)
+
+
 def _print(result: Result, *, kept_in: Path | None) -> None:
     out.print()
     out.print(texts.Demo.LEDGER.format(accounting=accounting_line(result.accounting)))
     if result.kills:
-        sent = sum(each.sent for each in result.reconciled)
-        again = sum(each.resubmitted for each in result.reconciled)
-        out.print(
-            texts.Demo.KILL.format(
-                kills=result.kills, doubted=result.doubted, sent=sent, again=again
-            )
-        )
+        out.print(_kill_line(result))
     files = ", ".join(
         texts.Demo.BYTES.format(name=each.name, size_bytes=each.size_bytes)
         for each in result.artifacts

@@ -13,6 +13,8 @@ AUDIENCE_IMPORT, HTTP_VALIDATION, REPORT = "audience_import", "http_validation",
 PHASES = (AUDIENCE_IMPORT, HTTP_VALIDATION, LAUNCH, REPORT)
 MAIL_TARGET = "email.realtime"
 CHANNELS = 3
+LOOK_UP_PATH = "/sandbox/look-up"
+LOOK_UP_DELAY_SECONDS = 0.5
 
 
 def definition(link: str) -> CampaignDefinition:
@@ -43,10 +45,14 @@ def write_people(path: Path, count: int, messages: tuple[Message, ...]) -> None:
             file.write(msgspec.json.encode(person) + b"\n")
 
 
-def target_settings() -> dict[str, TargetSettings]:
-    """The demo's simulator remembers every reference for good, and that is declared."""
+def target_settings(http_url: str) -> dict[str, TargetSettings]:
+    """The demo's simulator remembers every reference for good, and its mail log can be asked. Both
+    are declared; its log has every mail before its answer is sent, so it is never behind."""
     remembering = TargetSettings(remembers_references="for_good")
-    return {"sms.realtime": remembering, "push.realtime": remembering}
+    mail = TargetSettings(
+        look_up_url=f"{http_url}{LOOK_UP_PATH}", look_up_delay_seconds=LOOK_UP_DELAY_SECONDS
+    )
+    return {"sms.realtime": remembering, "push.realtime": remembering, MAIL_TARGET: mail}
 
 
 def registry(http_url: str, smtp_url: str) -> bytes:

@@ -113,11 +113,11 @@ class JobsAtTarget:
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """`by_people`: how many of them nothing but a person can settle."""
+    """What is left to people, since when, and how many more doubts evidence will settle."""
 
     items: int
     since: datetime
-    by_people: int | None = None
+    settling: int = 0
 
 
 @dataclass(frozen=True, slots=True)

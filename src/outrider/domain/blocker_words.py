@@ -246,17 +246,14 @@ def no_taker(jobs: JobsAtTarget, due_at: datetime, around: Surroundings) -> Bloc
 
 def run_in_doubt(doubts: Doubts) -> Blocker:
     items = "1 item is" if doubts.items == 1 else f"{doubts.items:,} items are"
-    people = (
-        ""
-        if doubts.by_people is None
-        else f" {doubts.by_people:,} of them can only be settled by a person."
-    )
+    others = f" {doubts.settling:,} more settle by evidence." if doubts.settling else ""
     return Blocker(
         BlockerCode.IN_DOUBT,
         doubts.since,
-        f"Everything else has ended; {items} in doubt since {rfc3339(doubts.since)}: the provider"
-        f" may have them or not.{people}",
-        "`outrider doubts list` shows them; settle each with `outrider doubts resolve`.",
+        f"Everything else has ended; {items} in doubt and left to people since"
+        f" {rfc3339(doubts.since)}: no evidence can settle them.{others}",
+        "`outrider doubts list --settles person` shows them; settle each with `outrider doubts"
+        " resolve`.",
     )
 
 

@@ -128,6 +128,7 @@ class Evidence:
     """A target may name its own look-up, because any server may speak this protocol."""
 
 
+WEAR_DOUBLINGS: Final = 2
 NO_EVIDENCE: Final = Evidence()
 
 
@@ -149,7 +150,7 @@ class CheckSchedule:
     factor: float
     cap_seconds: float
     worn_out_seconds: float = 0.0
-    """Before a call is repeated that cost its worker as often as one may; doubled each time."""
+    """Before a call is repeated that cost its worker as often as one may; doubled twice."""
     eager_checks: int = 1_000_000
     """After this many checks, only the late rate is used: a person may have to act."""
     late_seconds: float = 0.0
@@ -201,7 +202,8 @@ def next_step(
     # Repeats pass the target's gate, which knows when nobody is there: they need no late rate.
     due = waited_from + timedelta(seconds=schedule.eager_seconds(facts.checks))
     if facts.wear is not None:
-        due = doubted_at + timedelta(seconds=schedule.worn_out_seconds * 2**facts.wear)
+        wait = schedule.worn_out_seconds * 2 ** min(facts.wear, WEAR_DOUBLINGS)
+        due = doubted_at + timedelta(seconds=wait)
     if can_repeat(evidence, facts, max(now, due)):
         return NextStep(Settles.KEY, doubted_at, due)
     due = waited_from + timedelta(seconds=schedule.wait_seconds(facts.checks))

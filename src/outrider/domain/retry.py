@@ -42,7 +42,7 @@ class Patience:
 
 CALL_REPEATS_MAX = 3
 """How often the call of one attempt is repeated after its worker was lost; beyond it, in doubt."""
-REPEATS_IN_ALL_MAX = 6
+REPEATS_IN_ALL_MAX = 9
 """With those by which a settler asks for evidence afterwards, seldom. A message that costs its
 worker each time is a person's matter from then on."""
 

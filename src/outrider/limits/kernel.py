@@ -78,7 +78,7 @@ class Limits:
     doubt_first_seconds: float = 1.0
     doubt_factor: float = 2.0
     doubt_cap_seconds: float = 30.0
-    doubt_worn_out_seconds: float = 10.0
+    doubt_worn_out_seconds: float = 5.0
     doubt_eager_checks: int = 120
     """About an hour of checks; after that a person has to act, and only the late rate is used."""
     doubt_late_seconds: float = 900.0

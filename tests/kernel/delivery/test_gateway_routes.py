@@ -27,7 +27,7 @@ async def test_after_a_silence_only_a_target_that_remembers_is_asked_again(
         routes = await every.of(DEFAULT_SCOPE)
         contracts = outrider.registry_keeper.contracts()
         silent = AttemptHistory(1, None, maybe_received=True, submitted_at=NOON)
-        soon, late = NOON + timedelta(minutes=59), NOON + timedelta(minutes=61)
+        soon, late = NOON + timedelta(minutes=58), NOON + timedelta(minutes=59)
         again = await routes.next(contracts["remembers"], None, silent, soon)
         assert again is not None
         assert again.submission_target == "remembers"

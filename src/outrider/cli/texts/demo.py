@@ -8,8 +8,12 @@ class Demo:
     STOP_HINT = "press Ctrl-C to stop; nothing of the demo is kept"
     LEDGER = "[bold]The ledger[/bold]    {accounting}"
     KILL = (
-        "[bold]The kill[/bold]      {kills} worker killed by SIGKILL; {doubted} emails were in"
-        " doubt: {sent} had arrived, {again} had not and were sent again"
+        "[bold]The kill[/bold]      {kills} worker killed by SIGKILL; {doubted:,} emails were in"
+        " doubt. The next worker asked the mail server's log: {sent} had arrived, {again} had not"
+        " and were sent again"
+    )
+    KILL_WITHOUT_DOUBT = (
+        "[bold]The kill[/bold]      {kills} worker killed by SIGKILL; no email was in doubt"
     )
     BYTES = "{name} ({size_bytes:,} bytes)"
     REPORT = "[bold]The report[/bold]    {files}"
@@ -40,10 +44,9 @@ class DemoStory:
     KILLED = "[red]SIGKILL[/red] to worker {pid}; starting another"
     IN_DOUBT = (
         "[yellow]{in_doubt} emails in doubt[/yellow]: the worker was killed between the call"
-        " and recording its result. Checking the provider's log instead of guessing."
+        " and recording its result. The next worker asks the mail server's log instead of guessing."
     )
     AFTER_VERDICTS = "after the verdicts"
-    EVIDENCE = "the mail simulator's own log"
 
 
 class DemoTemporal:

@@ -85,7 +85,7 @@ class DoubtSettler:
             await self._clock.sleep(self._limits.doubt_poll_seconds)
 
     async def settle(self) -> bool:
-        """Check a window of due doubts, each target's on its own; returns whether there may be more."""
+        """Check a window of due doubts, target by target; returns whether there may be more."""
         now, most = self._clock.now(), self._limits.doubt_window_items
         claimed = await self._store.write(doubt_checks.claim(most, self._lease_end(), now))
         groups = defaultdict[tuple[Scope, int], list[ClaimedDoubt]](list)

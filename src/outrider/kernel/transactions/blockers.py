@@ -91,7 +91,7 @@ def runs(
     doubts: dict[str, Doubts] = {}
     if quiet:
         counted = yield from ask("doubts_of_runs", {"id": quiet})
-        doubts = {run_id: Doubts(items, since) for run_id, items, since in counted}
+        doubts = {run_id: Doubts(*rest) for run_id, *rest in counted}
     parked = [run.id for run in found if not run.is_finished and _is_parked(jobs.get(run.id, []))]
     held = (yield from policy_holds.of_runs(parked)) if parked else {}
     return RunsFacts(found, jobs, doubts, {run_id: _held(each) for run_id, each in held.items()})

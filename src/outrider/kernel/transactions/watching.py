@@ -50,13 +50,13 @@ def due_before(before: datetime) -> Transaction[datetime | None]:
 
 
 def waiting_doubts(before: datetime, most: int) -> Transaction[list[Sighting]]:
-    """Workspaces with doubts that have not been settled automatically."""
+    """Workspaces with doubts that only people can settle."""
     rows = yield from ask_alone("watch_doubts", before=before, most=most)
     return [
         Sighting(
             Scope(TenantId(tenant), WorkspaceId(workspace)), "doubts", since,
-            f"{items:,} items have been in doubt, the first since {rfc3339(since)}:"
-            " `outrider doubts list` shows them, and what settles each.",
+            f"{items:,} items in doubt are left to people, the first since {rfc3339(since)}: no"
+            " evidence settles them. `outrider doubts list --settles person` shows them.",
             {"items": items},
         )
         for tenant, workspace, items, since in rows

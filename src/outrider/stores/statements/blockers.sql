@@ -54,9 +54,15 @@ SELECT min(raised_at) AS raised_at FROM alerts
 HAVING count(*) > 0;
 
 -- name: doubts_of_runs
-SELECT o.run_id::text, count(*), min(o.doubted_at) AS doubted_at FROM channel_outbox o
+-- What is left to people, and since when; and how many doubts evidence will settle. Runs that wait for
+-- evidence alone are not blocked.
+SELECT o.run_id::text, count(*) FILTER (WHERE c.settles = 'person'),
+       min(c.since) FILTER (WHERE c.settles = 'person') AS since_at,
+       count(*) FILTER (WHERE c.settles IS NULL OR c.settles <> 'person')
+  FROM channel_outbox o JOIN doubt_checks c ON c.outbox_id = o.id
  WHERE o.doubted_at IS NOT NULL AND o.run_id IN window(id uuid)
- GROUP BY o.run_id;
+ GROUP BY o.run_id
+HAVING count(*) FILTER (WHERE c.settles = 'person') > 0;
 
 -- name: unfinished_runs
 -- Those that were let go, after the one that was judged last.

@@ -31,10 +31,11 @@ SELECT j.run_at FROM job_queue j
  ORDER BY j.run_at, j.id LIMIT 1;
 
 -- name: watch_doubts
--- Workspaces with items that have been in doubt for long.
-SELECT tenant_id::text, workspace_id::text, count(*)::int, min(doubted_at) AS waits_at FROM channel_outbox
- WHERE doubted_at < :before
- GROUP BY unindexed(tenant_id), unindexed(workspace_id)
+-- Workspaces with doubts that have been left to people for long.
+SELECT o.tenant_id::text, o.workspace_id::text, count(*)::int, min(c.since) AS waits_at
+  FROM doubt_checks c {sqlite: CROSS} JOIN channel_outbox o ON o.id = c.outbox_id
+ WHERE c.settles = 'person' AND c.since < :before
+ GROUP BY unindexed(o.tenant_id), unindexed(o.workspace_id)
  LIMIT :most;
 
 -- name: watch_events

@@ -11,3 +11,6 @@ CREATE TABLE resubmissions (
 -- its content may be theirs.
 CREATE INDEX doubt_verdicts_without_message ON doubt_verdicts (doubted_at)
   WHERE verdict = 'sent' AND provider_message_id IS NULL;
+
+-- What waits for people, and for how long: an alert asks every few seconds.
+CREATE INDEX doubt_checks_of_people ON doubt_checks (since) WHERE settles = 'person';
