@@ -54,9 +54,9 @@ POSTGRES = frozenset({Server.POSTGRES})
 NOTHING: frozenset[Server] = frozenset()
 
 OUTRIDER_PROMISE = (
-    "Every message has a ledger row before its call and a recorded end after it. A call of which "
-    "nobody knows how it ended is in doubt and is not repeated, unless its provider recognises "
-    "references: at most once, or exactly once where the provider dedupes."
+    "Every message has a ledger row before its call and a recorded end after it. A call whose "
+    "outcome is unknown is in doubt and is not repeated, unless its provider recognises "
+    "references: at most once, or exactly once if the provider dedupes."
 )
 LIMIT_PROMISE = "None beyond the rows: no screening, rendering, retries, pauses, rescue or doubt."
 AT_LEAST_ONCE = (
@@ -89,7 +89,7 @@ SYSTEMS = (
     System(
         "outrider-temporal", "Outrider, Postgres, on Temporal", Group.OURS, "outrider", None,
         POSTGRES | {Server.TEMPORAL}, THROUGHPUT, options={"engine": "temporal"},
-        promise=OUTRIDER_PROMISE, tuning="defaults; a job of 500 an activity",
+        promise=OUTRIDER_PROMISE, tuning="defaults; a job of 500 per activity",
     ),
     System(
         "outrider-http", "Outrider, Postgres, over HTTP", Group.OURS, "outrider", None,
@@ -143,7 +143,7 @@ SYSTEMS = (
         "temporal", "Temporal, an activity per 500", Group.PEER, "temporal", "temporal",
         frozenset({Server.TEMPORAL}), USUAL, workers=2,
         promise=f"{AT_LEAST_ONCE} Here 500 messages at a time; history of workflows, not messages.",
-        tuning="500 messages an activity; no sandbox; its development server on SQLite",
+        tuning="500 messages per activity; no sandbox; its development server on SQLite",
     ),
     System(
         "huey", "Huey, SQLite", Group.PEER, "huey_sqlite", "huey", NOTHING, USUAL, slow=True,

@@ -24,9 +24,9 @@ def page(document: dict[str, Any]) -> str:
     parts = [_opening(summary), _throughput(summary), _latency(summary), _cost(summary)]
     parts += [
         _growth(summary, "waiting", "More rows waiting",
-                "Messages a second while so many more wait."),
+                "Messages a second while this many more are waiting."),
         _growth(summary, "terminal", "More rows that have ended",
-                "Messages a second end to end, with so many rows of earlier messages."),
+                "Messages a second end to end, with this many rows of earlier messages."),
         _over_http(summary), _promises(summary), _failures(summary),
     ]  # fmt: skip
     return "\n\n".join(part for part in parts if part) + "\n"
@@ -49,14 +49,14 @@ generated from `bench/results.json`; your machine gives other figures, so compar
 
 - when: {found["when"]}
 - where: {machine["processors"]} × {machine["model"]}, {machine["memoryGb"]} GB,
-  {machine["system"]}; its load average was {machine["loadBefore"]} before anything began
-- what: {found["count"]:,} messages a measurement (a tenth of that for systems marked *), a handler
-  that does nothing, {rounds} in which systems alternate; medians, with the lowest and the
+  {machine["system"]}; its load average was {machine["loadBefore"]} beforehand
+- what: {found["count"]:,} messages per measurement (a tenth of that for systems marked *), a
+  handler that does nothing, {rounds} in which systems alternate; medians, with the lowest and the
   highest
 - with: {versions}; fsync on{again}
 
-*The limit* is the same rows by hand-written SQL and nothing else: reserve, close and bookkeeping in
-windows of 500. What no row of it does (screening, rendering, retries, pausing, rescue) is what a
+*The limit* is hand-written SQL for the same rows and nothing else: reserve, close and bookkeeping
+in windows of 500. Everything beyond that (screening, rendering, retries, pausing, rescue) is what a
 system adds.
 
 ![messages a second and latency](images/benchmarks.png)"""
@@ -88,7 +88,7 @@ def _throughput(summary: Summary) -> str:
     ]
     return _section(
         "Messages a second",
-        "*End to end*: workers are there and warm (a tenth of N went before), N messages are "
+        "*End to end*: workers are running and warm (after a tenth of N messages), N messages are "
         "enqueued, and it ends when all N have reached a recorded end. × Outrider is to one worker "
         "on Postgres, or on SQLite for what needs no server; × limit is to one process of "
         "hand-written SQL, on SQLite for what needs no server and else on Postgres, or to the HTTP "
@@ -131,8 +131,8 @@ def _cost(summary: Summary) -> str:
             ])  # fmt: skip
     return _section(
         "What a message costs",
-        "Processor time end to end, in microseconds a message: the system's own processes, and the "
-        "servers that it uses. Memory is the most that any of its processes had.",
+        "Processor time end to end, in microseconds per message: the system's own processes, and "
+        "the servers that it uses. Memory is the most that any of its processes had.",
         ["system", "own CPU µs", "servers' CPU µs", "peak MB"],
         rows,
     )
