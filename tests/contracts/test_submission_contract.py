@@ -20,7 +20,8 @@ from outrider.domain.retry import DIRECT, RetrySchedule
 from outrider.domain.states import IntentStatus, ItemStatus
 from outrider.domain.submission import AttemptFacts, Contract, Deadline, judge
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.submissions.submission_manager import Submission, intent_document
+from outrider.kernel.submissions.intent_documents import intent_document
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.submissions import Intent
 from outrider.limits.kernel import Limits

@@ -33,7 +33,8 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.purposes import Purpose
 from outrider.domain.states import IntentStatus
-from outrider.kernel.submissions.submission_manager import Submission, intent_document
+from outrider.kernel.submissions.intent_documents import intent_document
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import ledger_items
 from outrider.kernel.transactions.paging import LAST
 

@@ -23,7 +23,8 @@ from outrider.domain.written_workflows import WrittenRule, WrittenStep
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.reports.item_explainer import explain_item
-from outrider.kernel.submissions.submission_manager import Submission, intent_document
+from outrider.kernel.submissions.intent_documents import intent_document
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import ledger_items, suppressions
 from outrider.ports.clock import Clock
 from outrider.ports.stages import Stage, Unobserved

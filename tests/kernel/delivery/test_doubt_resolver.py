@@ -9,7 +9,8 @@ import pytest
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.kernel.submissions.submission_manager import Submission, intent_document
+from outrider.kernel.submissions.intent_documents import intent_document
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.submissions import Intent
 from outrider.testing.launches import target

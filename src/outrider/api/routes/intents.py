@@ -30,7 +30,8 @@ from outrider.domain.blocker_facts import Blocker
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope, Principal
 from outrider.domain.states import IntentStatus
-from outrider.kernel.submissions.submission_manager import Submission, intent_document
+from outrider.kernel.submissions.intent_documents import intent_document
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import ledger_items
 from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.paging import LAST

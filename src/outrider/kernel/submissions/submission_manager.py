@@ -12,7 +12,6 @@ from typing import Any
 import msgspec
 
 from outrider.domain.callback_urls import problem_with
-from outrider.domain.contracts import contract_document
 from outrider.domain.errors import (
     IdempotencyConflict,
     InvalidInput,
@@ -26,7 +25,6 @@ from outrider.domain.purposes import TOPIC_RULE, UNSTATED, Purpose, is_topic
 from outrider.domain.recipients import payload_address
 from outrider.domain.states import IntentStatus
 from outrider.domain.submission import REALTIME, Contract, GatewayType
-from outrider.domain.times import rfc3339
 from outrider.kernel.contracts.contract_cache import ContractCache, snapshots
 from outrider.kernel.delivery.lane_cache import LaneCache
 from outrider.kernel.delivery.right_of_way import RightOfWay
@@ -286,48 +284,6 @@ class SubmissionManager:
             if wrong is not None:
                 problems.append(Problem("callbackUrl", wrong))
         return problems
-
-
-def intent_document(
-    intent: Intent, attempts: Sequence[Attempt], contract: Contract, *, with_url: bool = True
-) -> dict[str, object]:
-    """An intent as clients see it. Where a gateway is, is its operator's business."""
-    terms = contract_document(contract)
-    if not with_url:
-        terms["gatewayUrl"] = None
-    return {
-        "intentId": intent.intent_id,
-        "outboxId": intent.outbox_id,
-        "submissionTarget": intent.submission_target,
-        "payload": msgspec.Raw(intent.payload.encode()),
-        "topic": intent.topic,
-        "transactional": bool(intent.transactional),
-        "callbackUrl": intent.callback_url,
-        "status": intent.status,
-        "finalOutcome": intent.final_outcome,
-        "exhaustedReason": intent.exhausted_reason,
-        "inDoubt": intent.doubted_at is not None,
-        "contract": terms,
-        "reason": intent.reason,
-        "error": intent.error,
-        "waitsFor": intent.waits_for,
-        "createdAt": rfc3339(intent.created_at),
-        "delivery": intent.delivery.as_document(),
-        "attempts": [
-            {
-                "number": attempt.number,
-                "contractAttempt": attempt.number,
-                "engineAttempt": attempt.engine_attempt,
-                "openedAt": rfc3339(attempt.opened_at),
-                "closedAt": rfc3339(attempt.closed_at) if attempt.closed_at else None,
-                "outcome": attempt.outcome,
-                "reason": attempt.reason,
-                "error": attempt.error,
-                "progress": attempt.progress,
-            }
-            for attempt in attempts
-        ],
-    }
 
 
 REFUSED = "the intent is not valid"
