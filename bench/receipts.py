@@ -4,7 +4,8 @@ One process takes callbacks and another matches them, as a server and a worker w
 the same rows copied into the same table with the same commits, and nothing else. Then a campaign is
 sent with no receipts waiting and with a million of them behind. `RECEIPTS=…`, `BEHIND=…` and
 `SENT=…` ask for other amounts; `python bench/receipts.py taken`, `http` or `behind` is one part
-alone. `http` posts signed callbacks to a real server; whoever posts them is on the same machine.
+alone. `http` posts signed callbacks to a real server, with one receipt each and with many; whoever
+posts them is on the same machine.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.receipts import Receipt, ReceiptEvent
 from outrider.domain.states import Channel
 from outrider.gateways.json_receipts import ReceiptDocument, ReceiptsDocument
-from outrider.gateways.sandbox_receipts import standard_post
+from outrider.gateways.sandbox_receipts import Post, standard_post
 from outrider.kernel.transactions import deliveries
 from outrider.settings import Settings
 from outrider.system import SystemIds
@@ -218,55 +219,61 @@ async def serving(url: str, folder: Path) -> AsyncIterator[str]:
         await process.wait()
 
 
+def signed(door: str, numbers: range, callback_receipts: int) -> list[Post]:
+    """Callbacks with so many receipts each, signed beforehand."""
+    return [
+        standard_post(
+            door, document(told(first, min(callback_receipts, numbers.stop - first))),
+            "application/json", SECRET, datetime.now(UTC),
+        )
+        for first in range(numbers.start, numbers.stop, callback_receipts)
+    ]  # fmt: skip
+
+
+def document(receipts: Sequence[Receipt]) -> bytes:
+    each = [ReceiptDocument.of(receipt) for receipt in receipts]
+    return msgspec.json.encode(ReceiptsDocument(each))
+
+
+async def posted(session: aiohttp.ClientSession, posts: Iterator[Post]) -> None:
+    async def provider() -> None:
+        for post in posts:
+            async with session.post(post.url, data=post.body, headers=post.headers) as answer:
+                assert answer.status == 200, await answer.text()
+
+    await asyncio.gather(*(provider() for _ in range(CALLBACKS_AT_ONCE)))
+
+
 async def measure_http(url: str, folder: Path) -> dict[str, float]:
-    """Signed beforehand; the same amounts as `taken`, through a server's door."""
+    """Through a server's door: a part of them one by one, and the others in callbacks of many."""
+    figures = {}
+    singles = RECEIPTS // 10
+    parts = {
+        "single": (range(singles), 1),
+        "of20": (range(singles, RECEIPTS // 2), CALLBACK_RECEIPTS),
+        "of200": (range(RECEIPTS // 2, RECEIPTS), 200),
+    }
     async with open_outrider(settings_of(url, folder)) as outrider:
         await outrider.store.migrate()
         run_id = await filled(url, RECEIPTS)
+        figures["limit"] = RECEIPTS / await copied(url, told(0, RECEIPTS))
         stop = multiprocessing.get_context("spawn").Event()
         worker = multiprocessing.get_context("spawn").Process(
             target=matching, args=(url, str(folder), stop)
         )
         worker.start()
         async with serving(url, folder) as server, aiohttp.ClientSession() as session:
-            door = f"{server}/receipts/{TARGET}"
-            posts = iter(
-                [
-                    standard_post(
-                        door,
-                        msgspec.json.encode(
-                            ReceiptsDocument(
-                                [
-                                    ReceiptDocument.of(each)
-                                    for each in told(first, CALLBACK_RECEIPTS)
-                                ]
-                            )
-                        ),
-                        "application/json", SECRET, datetime.now(UTC),
-                    )
-                    for first in range(0, RECEIPTS, CALLBACK_RECEIPTS)
-                ]
-            )  # fmt: skip
-
-            async def provider() -> None:
-                for post in posts:
-                    async with session.post(
-                        post.url, data=post.body, headers=post.headers
-                    ) as answer:
-                        assert answer.status == 200, await answer.text()
-
             await asyncio.sleep(3)
-            began = time.perf_counter()
-            await asyncio.gather(*(provider() for _ in range(CALLBACKS_AT_ONCE)))
-            all_taken = time.perf_counter() - began
-            await until_matched(outrider, run_id, RECEIPTS)
-            all_matched = time.perf_counter() - began
+            for name, (numbers, callback_receipts) in parts.items():
+                posts = signed(f"{server}/receipts/{TARGET}", numbers, callback_receipts)
+                began = time.perf_counter()
+                await posted(session, iter(posts))
+                figures[f"{name}Taken"] = len(numbers) / (time.perf_counter() - began)
+                await until_matched(outrider, run_id, numbers.stop)
+                figures[f"{name}Matched"] = len(numbers) / (time.perf_counter() - began)
         stop.set()
         worker.join()
-    return {
-        "takenPerSecond": RECEIPTS / all_taken,
-        "takenAndMatchedPerSecond": RECEIPTS / all_matched,
-    }
+    return figures
 
 
 async def sent_per_second(outrider: Outrider) -> float:

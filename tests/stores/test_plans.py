@@ -153,6 +153,24 @@ async def test_appending_looks_its_keys_up_and_never_reads_a_whole_log(
     assert all("idempotency_key" in condition for condition in reading)
 
 
+async def test_a_window_of_receipts_is_never_compared_with_itself_row_by_row(
+    planner: "asyncpg.Connection[asyncpg.Record]",
+) -> None:
+    """A table that was empty when it was last looked at: a plan expects one row of a window."""
+    await planner.execute("VACUUM ANALYZE waiting_receipts")
+    sql, parameters = to_positional(postgres.STATEMENTS["match_plain_receipts"].sql)
+    await planner.execute(f"PREPARE statement AS {sql}")
+    nothing = ", ".join(["NULL"] * len(parameters))
+    explained = await planner.fetchval(f"EXPLAIN (FORMAT JSON) EXECUTE statement({nothing})")
+    looped = [
+        node["Plans"][1]["Node Type"]
+        for node in nodes(json.loads(explained)[0]["Plan"])
+        if node["Node Type"] == "Nested Loop"
+    ]
+    assert looped
+    assert "CTE Scan" not in looped
+
+
 @pytest.mark.parametrize(
     "name", sorted(name for name, each in postgres.STATEMENTS.items() if ":most" in each.sql)
 )

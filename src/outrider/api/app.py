@@ -52,14 +52,15 @@ from outrider.bootstrap import Outrider
 from outrider.limits.api import ApiLimits
 
 ROUTERS = (
-    campaigns.router, audience.router, phases.router, events.router, runs.router,
+    # Routers are asked in this order, and most requests are providers' callbacks.
+    receipts.door, campaigns.router, audience.router, phases.router, events.router, runs.router,
     run_log.router, signals.router, outbox.router,
     doubts.router, intents.router, domain_events.router, registry.router, suppressions.router,
     keys.router,
     audit.router, artifacts.router, bus.router, alerts.router, unsubscribe.router,
     workflows.router, policy.router, rehearsals.router, targets.router, trouble.router,
     workers.router, health.router, session.router, console.router,
-    schemas.router, repointing.router, receipts.door, receipts.router, people.router,
+    schemas.router, repointing.router, receipts.router, people.router,
 )  # fmt: skip
 
 DESCRIPTION = """\

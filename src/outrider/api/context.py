@@ -1,4 +1,8 @@
-"""What endpoints depend on: the wired Outrider, the caller, and the page of a list."""
+"""What endpoints depend on: the wired Outrider, the caller, and the page of a list.
+
+They are coroutines, as all of an endpoint's dependencies must be: FastAPI passes a plain function
+to a thread, for each request, however little it does.
+"""
 
 from typing import Annotated
 
@@ -20,11 +24,11 @@ def services_of(request: Request) -> Services:
     return services
 
 
-def _outrider(request: Request) -> Outrider:
+async def _outrider(request: Request) -> Outrider:
     return services_of(request).outrider
 
 
-def _principal(request: Request, _: Annotated[object, Depends(_bearer)]) -> Principal:
+async def _principal(request: Request, _: Annotated[object, Depends(_bearer)]) -> Principal:
     """The route has authenticated; declaring the scheme adds it to the OpenAPI document."""
     principal: Principal = request.state.principal
     return principal

@@ -40,7 +40,7 @@ from outrider.limits.exports import (
 router = api_router("doubts")
 
 
-def _filter(
+async def _filter(
     run_id: Annotated[
         str | None, Query(alias="runId", description="Only items of this run.")
     ] = None,

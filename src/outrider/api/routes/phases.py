@@ -32,7 +32,7 @@ router = api_router("phases")
 Guard = Callable[[Transaction[ControlAnswer]], Transaction[ControlAnswer]]
 
 
-def _one_expectation(
+async def _one_expectation(
     request: Request,
     expected_state: Annotated[
         PhaseState | None,
@@ -48,7 +48,7 @@ def _one_expectation(
     return expected_state
 
 
-def _guard(request: Request, outrider: Wired) -> Guard | None:
+async def _guard(request: Request, outrider: Wired) -> Guard | None:
     """Makes a control with a key commit that key and its answer with its change."""
     key: RequestKey | None = getattr(request.state, REQUEST_KEY, None)
     if key is None:

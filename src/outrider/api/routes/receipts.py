@@ -97,7 +97,7 @@ _WORKSPACE = Annotated[
     response_model=None,
     openapi_extra=_BODY,
 )
-async def take(submission_target: _TARGET, request: Request, outrider: Wired) -> Response:  # noqa: ARG001
+async def take(submission_target: _TARGET, request: Request) -> Response:
     return await _taken(request, DEFAULT_WORKSPACE_NAME, submission_target)
 
 
@@ -117,10 +117,7 @@ async def take(submission_target: _TARGET, request: Request, outrider: Wired) ->
     openapi_extra=_BODY,
 )
 async def take_in_workspace(
-    workspace: _WORKSPACE,
-    submission_target: _TARGET,
-    request: Request,
-    outrider: Wired,  # noqa: ARG001
+    workspace: _WORKSPACE, submission_target: _TARGET, request: Request
 ) -> Response:
     return await _taken(request, _workspace(workspace), submission_target)
 

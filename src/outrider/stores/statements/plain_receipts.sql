@@ -3,7 +3,8 @@
 -- name: match_plain_receipts
 -- Of the oldest that are due, those that are plain: they leave the queue, have their items, and are folded
 -- into their deliveries. Returned is what this changed, summed up, and how many others it has met. SQLite
--- has no statement that writes three tables: there, no receipt is plain.
+-- has no statement that writes three tables: there, no receipt is plain. A full join is made by hash or in
+-- order, however few rows a plan expects; in a nested loop, each would be compared with each.
 -- postgres:
 WITH met AS MATERIALIZED (
   SELECT ctid AS place, id, workspace_id FROM waiting_receipts WHERE NOT urgent AND look_at <= :now
@@ -16,16 +17,19 @@ WITH met AS MATERIALIZED (
     JOIN LATERAL (SELECT * FROM receipts r
                    WHERE r.workspace_id = met.workspace_id AND r.id = met.id
                    LIMIT 1) r ON true
-    JOIN window(event text, permanent boolean, state text, rank int) AS item
-      ON item.event = r.event AND item.permanent = r.permanent
+    JOIN LATERAL (SELECT item.state, item.rank
+                    FROM window(event text, permanent boolean, state text, rank int) AS item
+                   WHERE item.event = r.event AND item.permanent = r.permanent
+                   LIMIT 1) item ON true
     JOIN LATERAL (
       SELECT o.id, o.status, o.run_id, o.doubted_at, o.callback_id FROM channel_outbox o
-        LEFT JOIN contract_snapshots c ON c.id = o.attempt_contract_id
        WHERE o.tenant_id = r.tenant_id AND o.workspace_id = r.workspace_id
          AND o.idempotency_key = CASE WHEN length(r.reference) = 64
-                                       AND r.reference !~ '[^0-9A-Fa-f]'
+                                       AND translate(r.reference, '0123456789abcdefABCDEF', '') = ''
                                       THEN decode(r.reference, 'hex') END
-         AND coalesce(c.submission_target, o.submission_target) = r.submission_target
+         AND r.submission_target = CASE WHEN o.attempt_contract_id IS NULL THEN o.submission_target
+           ELSE (SELECT c.submission_target FROM contract_snapshots c
+                  WHERE c.id = o.attempt_contract_id) END
        LIMIT 1) o ON true
    WHERE r.keyword IS NULL AND r.submission_target NOT IN list(:shared)
      AND o.status <> 'queued' AND o.doubted_at IS NULL AND o.callback_id IS NULL
@@ -50,7 +54,7 @@ WITH met AS MATERIALIZED (
          occurred_at = excluded.occurred_at, rank = excluded.rank, receipt_id = excluded.receipt_id
    WHERE (excluded.rank, excluded.occurred_at, excluded.receipt_id COLLATE "C")
          > (d.rank, d.occurred_at, d.receipt_id COLLATE "C")
-  RETURNING outbox_id, run_id, state, previous_run_id, previous_state
+  RETURNING outbox_id, run_id, state, previous_run_id, previous_state, 1 AS one
 )
 SELECT seen.met::int, seen.plain::int, moved.tenant_id::text, moved.workspace_id::text,
        moved.submission_target, moved.run_id::text, moved.state, moved.previous_run_id::text,
@@ -58,9 +62,10 @@ SELECT seen.met::int, seen.plain::int, moved.tenant_id::text, moved.workspace_id
   FROM (SELECT (SELECT count(*) FROM met) AS met, (SELECT count(*) FROM plain) AS plain) seen
   LEFT JOIN (
     SELECT s.tenant_id, s.workspace_id, s.submission_target, c.run_id, c.state, c.previous_run_id,
-           c.previous_state, count(*) AS items
-      FROM changed c JOIN strongest s ON s.outbox_id = c.outbox_id
-     GROUP BY 1, 2, 3, 4, 5, 6, 7) moved ON true;
+           c.previous_state, sum(c.one) AS items
+      FROM strongest s FULL JOIN changed c ON c.outbox_id = s.outbox_id
+     GROUP BY 1, 2, 3, 4, 5, 6, 7
+    HAVING sum(c.one) > 0) moved ON true;
 -- sqlite:
 SELECT :most, 0, NULL, NULL, NULL, NULL, NULL, NULL, NULL, 0
  WHERE :now IS NOT NULL AND :shared IS NOT NULL AND :successes IS NOT NULL
