@@ -90,6 +90,11 @@ def test_the_demo_goes_through_all_phases_and_names_its_report() -> None:
     for name in ("results.csv (", "certificate.json (", "report.html ("):
         assert name in report
     assert "0 waiting + 0 in doubt + 600 sent" in done.stdout
+    receipts = re.search(r"^The receipts (.*) = 600 sent;", done.stdout, re.MULTILINE)
+    assert receipts, done.stdout
+    # Late ones may be missing on a slow machine, and are then counted as such.
+    assert sum(int(each) for each in re.findall(r"\d+", receipts[1])) == 600
+    assert "delivered" in receipts[1]
     assert "Launch certificate for run" in done.stdout
     assert done.stdout.endswith("Nothing lost, nothing sent twice.\n")
 

@@ -11,11 +11,17 @@ from typing import Any, cast
 
 from outrider.bootstrap import make_store
 from outrider.domain.states import Channel
+from outrider.gateways.directory import GATEWAY_TYPES
+from outrider.kernel.foundation import Foundation
+from outrider.kernel.receipts.opt_out_answerer import OptOutAnswerer
 from outrider.kernel.receipts.receipt_matcher import ReceiptMatcher
 from outrider.kernel.receipts.target_sharers import TargetSharers
 from outrider.limits.receipts import ReceiptLimits
 from outrider.ports.store import Result, Store, Transaction
+from outrider.testing.store_suite.workshop import CONTRACT
 from tests.support.foundations import foundation
+
+SURVIVED = "all of it is committed"
 
 
 class DyingStore:
@@ -43,13 +49,22 @@ class DyingStore:
             return result
 
 
-async def main(url: str, nth: int) -> None:
-    dying = cast(Store, DyingStore(make_store(url), nth))
-    common, limits = foundation(dying), ReceiptLimits()
+def answering_matcher(common: Foundation) -> ReceiptMatcher:
+    """One that answers STOP and HELP."""
+    limits = ReceiptLimits()
     unshared = TargetSharers(common, (), lambda *_: False, limits)
-    matcher = ReceiptMatcher(common, lambda _: Channel.SMS, unshared, limits)
-    await matcher.match_due()
+    contracts = {CONTRACT.submission_target: CONTRACT}
+    answerer = OptOutAnswerer(lambda: contracts, GATEWAY_TYPES, lambda *_: "You are heard.")
+    return ReceiptMatcher(
+        common, lambda _: Channel.SMS, unshared, limits, answer_of=answerer.answer
+    )
+
+
+async def main(url: str, nth: int) -> None:
+    dying = DyingStore(make_store(url), nth)
+    await answering_matcher(foundation(cast(Store, dying))).match_due()
     # It had fewer statements: the window is committed, and nobody has heard of it.
+    print(SURVIVED, flush=True)
     os.kill(os.getpid(), signal.SIGKILL)
 
 

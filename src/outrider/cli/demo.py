@@ -18,10 +18,20 @@ import uvloop
 
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.cli import texts
-from outrider.cli.console import Json, accounting_line, err, fail, out, print_json, print_rows
+from outrider.cli.console import (
+    Json,
+    accounting_line,
+    delivery_terms,
+    err,
+    fail,
+    out,
+    print_json,
+    print_rows,
+)
 from outrider.cli.demo_campaign import registry, target_settings
 from outrider.cli.demo_children import child, ready_line
 from outrider.cli.demo_conductor import conductor_url
+from outrider.cli.demo_receipts import WayBack
 from outrider.cli.demo_story import ACTOR, CampaignStory, Result
 from outrider.cli.demo_temporal import temporal_address
 from outrider.cli.run import certificate_document, print_certificate
@@ -31,7 +41,7 @@ from outrider.cli.session import refuse_server
 from outrider.domain.errors import OutriderError
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.phases.report import PAGE
-from outrider.settings import Settings
+from outrider.settings import Settings, TargetSettings
 from outrider.telemetry import configure_logging
 
 RECIPIENTS_DEFAULT = 2_000
@@ -109,17 +119,21 @@ async def _demo(
             err.print(sentence)
 
     witness = folder / "received.ndjson"
+    way_back = WayBack(folder)
     async with _moved_by(engine, folder, say) as moving, child(
         "sandbox", "--port", "0", "--smtp-port", "0", "--log", str(witness),
-        "--latency-ms", str(LATENCY_MS), "--json",
+        "--latency-ms", str(LATENCY_MS), *way_back.sandbox_arguments(), "--json",
     ) as simulator:  # fmt: skip
         urls = msgspec.json.decode(await ready_line(simulator))
         say(texts.Demo.PROVIDERS.format(http=urls["http"], smtp=urls["smtp"]))
-        settings = _settings(folder, urls["http"], urls["smtp"], moving)
+        targets = way_back.reporting(target_settings(urls["http"]))
+        settings = _settings(folder, urls["http"], urls["smtp"], targets, moving)
         async with open_outrider(settings) as outrider:
             await outrider.store.migrate()
             link = f"{urls['http']}/sandbox/received"
-            result = await CampaignStory(outrider, witness, say).tell(recipients, link, kill=kill)
+            story = CampaignStory(outrider, witness, say)
+            async with way_back.server(settings):
+                result = await story.tell(recipients, link, kill=kill)
             if not as_json:
                 _print(result, kept_in=folder if listening else None)
             if listening is not None:
@@ -158,7 +172,13 @@ async def _moved_by(
         }
 
 
-def _settings(folder: Path, http_url: str, smtp_url: str, moving: dict[str, Any]) -> Settings:
+def _settings(
+    folder: Path,
+    http_url: str,
+    smtp_url: str,
+    targets: dict[str, TargetSettings],
+    moving: dict[str, Any],
+) -> Settings:
     """The demo's own, whatever the machine's settings say: its providers are on loopback."""
     file = folder / "registry.json"
     file.write_bytes(registry(http_url, smtp_url))
@@ -168,7 +188,7 @@ def _settings(folder: Path, http_url: str, smtp_url: str, moving: dict[str, Any]
         artifacts=folder / "artifacts",
         allow_private_gateways=True,
         allow_private_links=True,
-        targets=target_settings(http_url),
+        targets=targets,
         **moving,
     )
 
@@ -202,6 +222,12 @@ def _print(result: Result, *, kept_in: Path | None) -> None:
     out.print(texts.Demo.LEDGER.format(accounting=accounting_line(result.accounting)))
     if result.kills:
         out.print(_kill_line(result))
+    if result.accounting.sent:
+        out.print(
+            texts.Demo.RECEIPTS.format(
+                terms=delivery_terms(result.reported.as_document()), sent=result.accounting.sent
+            )
+        )
     files = ", ".join(
         texts.Demo.BYTES.format(name=each.name, size_bytes=each.size_bytes)
         for each in result.artifacts

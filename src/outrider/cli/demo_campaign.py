@@ -11,7 +11,7 @@ from outrider.settings import TargetSettings
 BATCH_SIZE = 200
 AUDIENCE_IMPORT, HTTP_VALIDATION, REPORT = "audience_import", "http_validation", "report"
 PHASES = (AUDIENCE_IMPORT, HTTP_VALIDATION, LAUNCH, REPORT)
-MAIL_TARGET = "email.realtime"
+MAIL_TARGET = "smtp.realtime"
 CHANNELS = 3
 LOOK_UP_PATH = "/sandbox/look-up"
 LOOK_UP_DELAY_SECONDS = 0.5

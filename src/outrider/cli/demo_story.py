@@ -25,9 +25,11 @@ from outrider.cli.demo_campaign import (
     write_people,
 )
 from outrider.cli.demo_children import worker
+from outrider.cli.demo_receipts import reported
 from outrider.cli.documents import Document, document_of
 from outrider.cli.watching import watch, watch_phase
 from outrider.domain.campaigns import LAUNCH
+from outrider.domain.delivery_counts import DeliveryCounts
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.outbox import Accounting
@@ -50,6 +52,7 @@ ACTOR = "demo"
 @dataclass(frozen=True)
 class Result:
     accounting: Accounting
+    reported: DeliveryCounts
     certificate: Certificate
     artifacts: list[ArtifactRecord]
     deliveries: Counter[str]
@@ -170,6 +173,7 @@ class CampaignStory:
             self.say(texts.DemoStory.IN_DOUBT.format(in_doubt=accounting.in_doubt))
             await self._doubts_settle(run_id)
             run, accounting = await watch(self.outrider, run_id, texts.DemoStory.AFTER_VERDICTS)
+        delivery = await reported(self.outrider, run.id, accounting.sent)
         certificate = await self.outrider.certifier.certify(DEFAULT_SCOPE, run.id)
         await self._see_through(REPORT)
         written = await self.outrider.store.read(
@@ -180,6 +184,7 @@ class CampaignStory:
 
         return Result(
             accounting,
+            delivery,
             certificate,
             written,
             references_delivered(self.witness),

@@ -1,7 +1,11 @@
 """STOP and HELP are answered once, through the ledger, where the target says so."""
 
 import asyncio
+import itertools
+import os
+import signal
 from collections.abc import AsyncIterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +20,15 @@ from outrider.domain.receipts import Receipt, ReceiptEvent
 from outrider.domain.suppressions import OptOut
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.transactions import suppressions
+from outrider.kernel.transactions import receipts, suppressions
 from outrider.kernel.transactions.paging import LAST
+from outrider.ports.store import Store
 from outrider.target_settings import OptOutAnswers
+from tests.support.dying_matcher import SURVIVED, answering_matcher
 from tests.support.eventually import eventually
+from tests.support.forked import ForkedProcess
+from tests.support.raw_sql import raw_sql
+from tests.support.receipt_scene import Scene
 from tests.support.shared_targets import ACME, ANN, BETA, TARGET, Shared, sharing
 from tests.support.whole_runs import working
 
@@ -206,3 +215,47 @@ def test_settings_name_a_language_that_there_is_and_texts_that_are_some() -> Non
 
 def test_twilio_answers_itself() -> None:
     assert {name for name, each in GATEWAY_TYPES.items() if each.answers_opt_outs} == {"twilio_sms"}
+
+
+@pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.storm)])
+async def test_a_kill_before_any_statement_of_an_answer_leaves_it_written_once(
+    store: Store, database: str, tmp_path: Path, step: int
+) -> None:
+    """Each round has its own people, and a matcher that dies some statements later than the last;
+    in a storm, one statement later."""
+    scene = Scene(store, datetime.now(UTC))
+    matcher = answering_matcher(scene.foundation)
+    expected: dict[str, int] = {}
+    survived = False
+    for nth in itertools.count(step, step):
+        stopper, asker = f"+4477009{nth:05d}", f"+4477008{nth:05d}"
+        await scene.take(ReceiptEvent.REPLIED, sender=stopper, text="STOP")
+        await scene.take(ReceiptEvent.REPLIED, sender=asker, text="HELP")
+        arguments = [database, str(nth)]
+        child = await ForkedProcess.start(
+            "tests.support.dying_matcher", arguments, os.environ, tmp_path
+        )
+        said, _ = await child.communicate()
+        assert child.returncode == -signal.SIGKILL
+        survived = SURVIVED.encode() in said
+
+        async def is_matched() -> bool:
+            # Postgres holds a dead client's rows until it has noticed, and others skip them.
+            await matcher.match_due()
+            return await store.read(receipts.next_due()) is None
+
+        await eventually(is_matched)
+        expected |= {stopper: 1, asker: 1}
+        assert await _answered(database) == expected
+        if survived:
+            break
+    assert nth > 8
+
+
+async def _answered(database: str) -> dict[str, int]:
+    async with raw_sql(database) as raw:
+        rows = await raw.run(
+            "SELECT recipient_address, count(*) FROM channel_outbox"
+            " WHERE answers_receipt IS NOT NULL GROUP BY recipient_address"
+        )
+    return dict(rows)

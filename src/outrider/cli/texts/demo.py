@@ -15,6 +15,10 @@ class Demo:
     KILL_WITHOUT_DOUBT = (
         "[bold]The kill[/bold]      {kills} worker killed by SIGKILL; no email was in doubt"
     )
+    RECEIPTS = (
+        "[bold]The receipts[/bold]  {terms} = {sent:,} sent; some came twice or out of order, and"
+        " whoever replied wrote STOP and is opted out"
+    )
     BYTES = "{name} ({size_bytes:,} bytes)"
     REPORT = "[bold]The report[/bold]    {files}"
     PROVIDERS_RECEIVED_NOTHING = "the providers received nothing"
