@@ -1,17 +1,20 @@
 """What follows from receipts: opt-outs with their evidence, opt-ins, and settled doubts."""
 
+import asyncio
+import random
 from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import pytest
 
 from outrider.domain.errors import Conflict
-from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.ids import DEFAULT_SCOPE, OutboxId
 from outrider.domain.receipts import DeliveryState, ReceiptEvent
 from outrider.domain.states import Channel
 from outrider.domain.suppressions import OptOut, SuppressionSource
 from outrider.kernel.receipts.receipt_matcher import ReceiptMatcher
 from outrider.kernel.transactions import receipts, suppressions
+from outrider.limits.receipts import ReceiptLimits
 from outrider.ports.store import Store
 from outrider.testing.store_suite.workshop import DOUBTED, NOON, at
 from tests.support.receipt_scene import Scene
@@ -224,3 +227,33 @@ async def test_a_time_that_no_calendar_has_in_utc_is_no_reason_to_refuse(store: 
     await scene.take(ReceiptEvent.DELIVERED, item, occurred_at=early)
     await scene.match()
     assert (await scene.delivery(item)).at == NOON
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+async def test_matchers_that_opt_the_same_people_in_and_out_at_once_never_deadlock(
+    store: Store,
+) -> None:
+    """A deadlock would be a window that fails, and is matched again later: here none may fail."""
+    limits = ReceiptLimits(window_items=8)
+    scenes = [Scene(store, NOON, limits) for _ in range(4)]
+    _, _, items = await scenes[0].sent(24)
+    addresses = [(await scenes[0].shop.item(item)).address for item in items]
+    chance = random.Random(5)
+    told: list[tuple[ReceiptEvent, OutboxId, dict[str, Any]]] = [
+        (event, item, fields)
+        for item, address in zip(items, addresses, strict=True)
+        for event, fields in (
+            (ReceiptEvent.REPLIED, {"sender": address, "text": "STOP", "occurred_at": at(1)}),
+            (ReceiptEvent.REPLIED, {"sender": address, "text": "START", "occurred_at": at(2)}),
+            (ReceiptEvent.REPLIED, {"sender": address, "text": "STOP", "occurred_at": at(3)}),
+            (ReceiptEvent.COMPLAINED, {}),
+        )
+    ]
+    chance.shuffle(told)
+    for event, item, fields in told:
+        await scenes[0].take(event, item, **fields)
+    while sum(each.claimed for each in await asyncio.gather(*(scene.match() for scene in scenes))):
+        pass
+    found = await scenes[0].suppressed()
+    assert set(found) == set(addresses)
+    assert {each.source for each in found.values()} == {SuppressionSource.COMPLAINT}

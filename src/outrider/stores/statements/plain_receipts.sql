@@ -4,7 +4,9 @@
 -- Of the oldest that are due, those that are plain: they leave the queue, have their items, and are folded
 -- into their deliveries. Returned is what this changed, summed up, and how many others it has met. SQLite
 -- has no statement that writes three tables: there, no receipt is plain. A full join is made by hash or in
--- order, however few rows a plan expects; in a nested loop, each would be compared with each.
+-- order, however few rows a plan expects; in a nested loop, each would be compared with each. And a receipt
+-- is looked up as the first from its id on: that order is the primary key's alone, while by equality a plan
+-- made when there were few receipts may take another index of the workspace, and read all of it.
 -- postgres:
 WITH met AS MATERIALIZED (
   SELECT ctid AS place, id, workspace_id FROM waiting_receipts WHERE NOT urgent AND look_at <= :now
@@ -15,8 +17,8 @@ WITH met AS MATERIALIZED (
          o.id AS outbox_id, CASE WHEN o.status IN list(:successes) THEN o.run_id END AS run_id
     FROM met
     JOIN LATERAL (SELECT * FROM receipts r
-                   WHERE r.workspace_id = met.workspace_id AND r.id = met.id
-                   LIMIT 1) r ON true
+                   WHERE r.workspace_id = met.workspace_id AND r.id >= met.id
+                   ORDER BY r.id LIMIT 1) r ON r.id = met.id
     JOIN LATERAL (SELECT item.state, item.rank
                     FROM window(event text, permanent boolean, state text, rank int) AS item
                    WHERE item.event = r.event AND item.permanent = r.permanent

@@ -56,13 +56,13 @@ SELECT r.id, item.tenant_id, item.workspace_id, r.submission_target, r.receipt_i
        r.occurred_at, r.received_at
   FROM window(id uuid, taken_by uuid, tenant_id uuid, workspace_id uuid) AS item
   {postgres: JOIN LATERAL (SELECT * FROM receipts r
-                            WHERE r.workspace_id = item.taken_by AND r.id = item.id
-                            LIMIT 1) r ON true}
+                            WHERE r.workspace_id = item.taken_by AND r.id >= item.id
+                            ORDER BY r.id LIMIT 1) r ON r.id = item.id}
   {sqlite: JOIN receipts r ON r.workspace_id = item.taken_by AND r.id = item.id}
-  {postgres: LEFT JOIN LATERAL (SELECT true AS is_there FROM receipts known
-                                 WHERE known.workspace_id = item.workspace_id AND known.id = item.id
-                                 LIMIT 1) known ON true
- WHERE known.is_there IS NULL}
+  {postgres: LEFT JOIN LATERAL (SELECT known.id FROM receipts known
+                                 WHERE known.workspace_id = item.workspace_id AND known.id >= item.id
+                                 ORDER BY known.id LIMIT 1) known ON known.id = item.id
+ WHERE known.id IS NULL}
   {sqlite: WHERE NOT EXISTS (SELECT 1 FROM receipts known
                               WHERE known.workspace_id = item.workspace_id AND known.id = item.id)}
 ON CONFLICT (workspace_id, submission_target, receipt_id) DO NOTHING;
@@ -71,9 +71,9 @@ ON CONFLICT (workspace_id, submission_target, receipt_id) DO NOTHING;
 -- Those that are there under their own id: the others repeat what that workspace knows already.
 SELECT item.id::text, item.workspace_id::text
   FROM window(id uuid, workspace_id uuid) AS item
-  {postgres: JOIN LATERAL (SELECT 1 FROM receipts r
-                            WHERE r.workspace_id = item.workspace_id AND r.id = item.id
-                            LIMIT 1) r ON true}
+  {postgres: JOIN LATERAL (SELECT r.id FROM receipts r
+                            WHERE r.workspace_id = item.workspace_id AND r.id >= item.id
+                            ORDER BY r.id LIMIT 1) r ON r.id = item.id}
   {sqlite: JOIN receipts r ON r.workspace_id = item.workspace_id AND r.id = item.id};
 
 -- name: pass_receipts

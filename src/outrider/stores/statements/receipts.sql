@@ -71,13 +71,14 @@ DELETE FROM waiting_receipts
 RETURNING id, workspace_id, looks, urgent;
 
 -- name: claimed_receipts
+-- In Postgres by the order of the primary key, as `match_plain_receipts` says.
 SELECT r.id::text, r.tenant_id::text, r.workspace_id::text, r.submission_target, r.receipt_id,
        r.event, r.reference, r.provider_message_id, r.permanent, r.reason, r.sender, r.text,
        r.keyword, coalesce(r.occurred_at, r.received_at) AS effective_at, item.looks, item.urgent
   FROM window(id uuid, workspace_id uuid, looks int, urgent boolean) AS item
   {postgres: JOIN LATERAL (SELECT * FROM receipts r
-                            WHERE r.workspace_id = item.workspace_id AND r.id = item.id
-                            LIMIT 1) r ON true}
+                            WHERE r.workspace_id = item.workspace_id AND r.id >= item.id
+                            ORDER BY r.id LIMIT 1) r ON r.id = item.id}
   {sqlite: JOIN receipts r ON r.workspace_id = item.workspace_id AND r.id = item.id};
 
 -- name: claim_receipt
@@ -118,7 +119,8 @@ SELECT item.place, o.id, o.run_id, o.channel, o.recipient_address, o.status,
  WHERE coalesce(c.submission_target, o.submission_target) = item.submission_target;
 
 -- name: items_of_provider_messages
--- Where a provider gave two items the same id, it says of neither which one is meant.
+-- Where a provider gave two items the same id, it says of neither which one is meant. Items are found by
+-- their own id alone: by workspace, a plan made when there were few would read the whole ledger.
 -- postgres:
 SELECT item.place, o.id::text, o.run_id::text, o.channel, o.recipient_address, o.status,
        o.doubted_at IS NOT NULL,
@@ -131,7 +133,8 @@ SELECT item.place, o.id::text, o.run_id::text, o.channel, o.recipient_address, o
       JOIN channel_outbox o ON o.id = m.outbox_id
       LEFT JOIN contract_snapshots c ON c.id = o.attempt_contract_id
      WHERE m.provider_message_id = item.message_id
-       AND o.tenant_id = item.tenant_id AND o.workspace_id = item.workspace_id
+       AND unindexed(o.tenant_id) = item.tenant_id::text
+       AND unindexed(o.workspace_id) = item.workspace_id::text
        AND coalesce(c.submission_target, o.submission_target) = item.submission_target
      LIMIT 2) o ON true;
 -- sqlite:
@@ -167,12 +170,13 @@ SELECT outbox_id, id, matched_by, :now
 -- name: latest_keywords
 -- What each of these senders asked for last, STOP or START.
 -- postgres:
-SELECT DISTINCT ON (item.place) item.place, r.keyword
+SELECT item.place, r.keyword
   FROM window(place int, submission_target text, sender text) AS item
-  JOIN receipts r ON r.workspace_id = :workspace_id AND r.sender = item.sender
- WHERE r.tenant_id = :tenant_id AND r.submission_target = item.submission_target
-   AND r.keyword IN ('stop', 'start')
- ORDER BY item.place, coalesce(r.occurred_at, r.received_at) DESC, r.id DESC;
+  JOIN LATERAL (
+    SELECT r.keyword FROM receipts r
+     WHERE r.workspace_id = :workspace_id AND r.sender = item.sender AND r.tenant_id = :tenant_id
+       AND r.submission_target = item.submission_target AND r.keyword IN ('stop', 'start')
+     ORDER BY coalesce(r.occurred_at, r.received_at) DESC, r.id DESC LIMIT 1) r ON true;
 -- sqlite:
 SELECT place, keyword FROM (
   SELECT item.place AS place, r.keyword,
@@ -200,7 +204,11 @@ SELECT r.id::text, r.submission_target, r.receipt_id, r.event, r.reference, r.pr
 SELECT r.id::text, r.submission_target, r.receipt_id, r.event, r.reference, r.provider_message_id,
        r.permanent, r.reason, r.sender, r.text, r.keyword, r.occurred_at, r.received_at,
        NULL, NULL, w.looks, w.look_at
-  FROM waiting_receipts w JOIN receipts r ON r.workspace_id = w.workspace_id AND r.id = w.id
+  FROM waiting_receipts w
+  {postgres: JOIN LATERAL (SELECT * FROM receipts r
+                            WHERE r.workspace_id = w.workspace_id AND r.id >= w.id
+                            ORDER BY r.id LIMIT 1) r ON r.id = w.id}
+  {sqlite: JOIN receipts r ON r.workspace_id = w.workspace_id AND r.id = w.id}
  WHERE w.workspace_id = :workspace_id AND w.id < :before AND w.looks > 0
    AND r.tenant_id = :tenant_id
    AND NOT EXISTS (SELECT 1 FROM passed_receipts p
@@ -221,6 +229,10 @@ SELECT r.id::text, r.submission_target, r.receipt_id, r.event, r.reference, r.pr
 SELECT r.id::text, r.submission_target, r.receipt_id, r.event, r.reference, r.provider_message_id,
        r.permanent, r.reason, r.sender, r.text, r.keyword, r.occurred_at, r.received_at,
        i.outbox_id::text, i.matched_by, NULL, NULL
-  FROM item_receipts i JOIN receipts r ON r.workspace_id = :workspace_id AND r.id = i.id
+  FROM item_receipts i
+  {postgres: JOIN LATERAL (SELECT * FROM receipts r
+                            WHERE r.workspace_id = :workspace_id AND r.id >= i.id
+                            ORDER BY r.id LIMIT 1) r ON r.id = i.id}
+  {sqlite: JOIN receipts r ON r.workspace_id = :workspace_id AND r.id = i.id}
  WHERE i.outbox_id = :outbox_id AND r.tenant_id = :tenant_id
  ORDER BY i.id LIMIT :most;
