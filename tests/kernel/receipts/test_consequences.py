@@ -243,9 +243,9 @@ async def test_matchers_that_opt_the_same_people_in_and_out_at_once_never_deadlo
         (event, item, fields)
         for item, address in zip(items, addresses, strict=True)
         for event, fields in (
-            (ReceiptEvent.REPLIED, {"sender": address, "text": "STOP", "occurred_at": at(1)}),
-            (ReceiptEvent.REPLIED, {"sender": address, "text": "START", "occurred_at": at(2)}),
-            (ReceiptEvent.REPLIED, {"sender": address, "text": "STOP", "occurred_at": at(3)}),
+            (ReceiptEvent.REPLIED, {"sender": address, "text": "STOP", "occurred_at": at(-3)}),
+            (ReceiptEvent.REPLIED, {"sender": address, "text": "START", "occurred_at": at(-2)}),
+            (ReceiptEvent.REPLIED, {"sender": address, "text": "STOP", "occurred_at": at(-1)}),
             (ReceiptEvent.COMPLAINED, {}),
         )
     ]

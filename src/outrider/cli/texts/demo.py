@@ -9,15 +9,15 @@ class Demo:
     LEDGER = "[bold]The ledger[/bold]    {accounting}"
     KILL = (
         "[bold]The kill[/bold]      {kills} worker killed by SIGKILL; {doubted:,} emails were in"
-        " doubt. The next worker asked the mail server's log: {sent} had arrived, {again} had not"
-        " and were sent again"
+        " doubt. The mail server's log and receipts settled them: {sent} had arrived, {again} had"
+        " not and were sent again"
     )
     KILL_WITHOUT_DOUBT = (
         "[bold]The kill[/bold]      {kills} worker killed by SIGKILL; no email was in doubt"
     )
     RECEIPTS = (
-        "[bold]The receipts[/bold]  {terms} = {sent:,} sent; some came twice or out of order, and"
-        " whoever replied wrote STOP and is opted out"
+        "[bold]The receipts[/bold]  {terms} = {sent:,} sent; some arrived twice or out of order;"
+        " those who replied wrote STOP and are opted out"
     )
     BYTES = "{name} ({size_bytes:,} bytes)"
     REPORT = "[bold]The report[/bold]    {files}"
