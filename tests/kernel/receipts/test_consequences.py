@@ -115,6 +115,18 @@ async def test_a_persons_latest_message_counts_in_whatever_order_they_arrive(
     assert set(await scene.suppressed()) == {SECOND}
 
 
+async def test_a_start_by_a_clock_that_was_ahead_does_not_outweigh_a_later_stop(
+    store: Store,
+) -> None:
+    scene = Scene(store, NOON)
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="START", occurred_at=at(86_400))
+    await scene.match()
+    scene.clock.advance(60)
+    await scene.take(ReceiptEvent.REPLIED, sender=FIRST, text="STOP", occurred_at=at(60))
+    await scene.match()
+    assert set(await scene.suppressed()) == {FIRST}
+
+
 @pytest.mark.parametrize(
     "event", [ReceiptEvent.DELIVERED, ReceiptEvent.BOUNCED, ReceiptEvent.READ, ReceiptEvent.FAILED]
 )

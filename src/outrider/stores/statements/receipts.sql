@@ -168,7 +168,8 @@ SELECT outbox_id, id, matched_by, :now
   FROM window(outbox_id uuid, id uuid, matched_by text) AS item;
 
 -- name: latest_keywords
--- What each of these senders asked for last, STOP or START.
+-- What each of these senders asked for last, STOP or START. Nothing happened after it was reported: a
+-- provider whose clock is ahead would otherwise let an old START outweigh a STOP.
 -- postgres:
 SELECT item.place, r.keyword
   FROM window(place int, submission_target text, sender text) AS item
@@ -176,12 +177,14 @@ SELECT item.place, r.keyword
     SELECT r.keyword FROM receipts r
      WHERE r.workspace_id = :workspace_id AND r.sender = item.sender AND r.tenant_id = :tenant_id
        AND r.submission_target = item.submission_target AND r.keyword IN ('stop', 'start')
-     ORDER BY coalesce(r.occurred_at, r.received_at) DESC, r.id DESC LIMIT 1) r ON true;
+     ORDER BY least(coalesce(r.occurred_at, r.received_at), r.received_at) DESC, r.id DESC
+     LIMIT 1) r ON true;
 -- sqlite:
 SELECT place, keyword FROM (
   SELECT item.place AS place, r.keyword,
          row_number() OVER (PARTITION BY item.place
-                            ORDER BY coalesce(r.occurred_at, r.received_at) DESC, r.id DESC) AS newness
+                            ORDER BY least(coalesce(r.occurred_at, r.received_at), r.received_at) DESC,
+                                     r.id DESC) AS newness
     FROM window(place int, submission_target text, sender text) AS item
     JOIN receipts r ON r.workspace_id = :workspace_id AND r.sender = item.sender
    WHERE r.tenant_id = :tenant_id AND r.submission_target = item.submission_target
