@@ -90,7 +90,7 @@ class EngineRoles(ReportRoles):
 
     @cached_property
     def item_explainer(self) -> ItemExplainer:
-        return ItemExplainer(self.blocker_finder)
+        return ItemExplainer(self.store, self.blocker_finder)
 
     @cached_property
     def run_explainer(self) -> RunExplainer:

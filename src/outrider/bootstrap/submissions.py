@@ -4,6 +4,7 @@ from functools import cached_property
 
 from outrider.bootstrap.engines import EngineRoles
 from outrider.gateways.directory import GATEWAY_TYPES
+from outrider.kernel.submissions.intent_resubmitter import IntentResubmitter
 from outrider.kernel.submissions.submission_manager import SubmissionManager
 
 
@@ -15,3 +16,7 @@ class SubmissionRoles(EngineRoles):
             self.wake_lanes, self.registry_follower.refresh, self.right_of_way,
             allow_private_callbacks=self.settings.allow_private_callbacks,
         )  # fmt: skip
+
+    @cached_property
+    def intent_resubmitter(self) -> IntentResubmitter:
+        return IntentResubmitter(self.foundation, self.submissions)

@@ -27,7 +27,7 @@ from outrider.cli.console import (
 from outrider.cli.documents import Document, document_of
 from outrider.cli.line_files import opened_with_progress
 from outrider.cli.remote import Remote
-from outrider.cli.session import execute
+from outrider.cli.session import actor, execute
 from outrider.cli.work import working
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
@@ -251,7 +251,8 @@ def show(
         contract = await outrider.submissions.contract_of(intent)
         whole = await outrider.store.read(ledger_items.whole(DEFAULT_SCOPE, intent.outbox_id))
         explained = await outrider.item_explainer.explain(DEFAULT_SCOPE, whole)
-        document = intent_document(intent, attempts, contract)
+        links = await outrider.intent_resubmitter.links(intent)
+        document = intent_document(intent, attempts, contract, links=links)
         document["blockers"] = [each.as_document() for each in explained.blockers]
         return document, explained.sentences
 
@@ -267,6 +268,37 @@ def show(
     out.print(_line(intent))
     for sentence in sentences:
         out.print(escape(sentence))
+
+
+@app.command()
+def resubmit(
+    context: typer.Context,
+    intent_id: Annotated[
+        str, typer.Argument(metavar="INTENT", help="ID of an exhausted or rejected intent.")
+    ],
+    as_json: Json = False,
+) -> None:
+    """Send an exhausted or rejected intent after all, as a new intent that is linked to it."""
+
+    async def here(outrider: Outrider) -> Document:
+        new, is_new = await outrider.intent_resubmitter.resubmit(DEFAULT_SCOPE, intent_id, actor())
+        contract = await outrider.submissions.contract_of(new)
+        links = await outrider.intent_resubmitter.links(new)
+        return {**intent_document(new, [], contract, links=links), "new": is_new}
+
+    async def remote(server: Remote) -> Document:
+        intent, is_new = await server.post_once("intents", intent_id, "resubmit", json={})
+        return {**intent, "new": is_new}
+
+    intent = execute(context, here, as_json=as_json, remote=remote)
+    if as_json:
+        print_json({**intent, "success": True})
+        return
+    new_id, old_id = escape(intent["intentId"]), escape(intent_id)
+    if intent["new"]:
+        out.print(texts.Intent.RESUBMITTED.format(intent_id=old_id, new_id=new_id))
+    else:
+        out.print(texts.Intent.RESUBMITTED_BEFORE.format(intent_id=old_id, new_id=new_id))
 
 
 def _line(intent: Document) -> str:

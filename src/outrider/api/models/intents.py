@@ -203,6 +203,12 @@ class IntentAnswer(Answer):
     )
     error: str | None = Field(description="What the gateway said then, in its own words.")
     waits_for: str | None = Field(description="For waiting items: the state of the target.")
+    resubmits: str | None = Field(
+        description="The ended intent that this one sends after all, if it does."
+    )
+    resubmitted_as: str | None = Field(
+        description="The intent that this one was resubmitted as, if it was."
+    )
     blockers: list[BlockerAnswer] = Field(
         description="What a pending intent waits for, as `GET` says it; submitting one says"
         " nothing of it."

@@ -35,6 +35,7 @@ from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import ledger_items
 from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.paging import LAST
+from outrider.kernel.transactions.resubmissions import NOT_RESUBMITTED
 from outrider.kernel.transactions.submissions import Intent
 from outrider.limits.api import ApiLimits
 from outrider.limits.campaigns import NAME_MAX_CHARACTERS
@@ -141,7 +142,26 @@ async def show(intent_id: str, outrider: Wired, asker: Asker) -> Response:
     intent, attempts = await outrider.submissions.intent(asker.scope, intent_id)
     item = await outrider.store.read(ledger_items.item(asker.scope, intent.outbox_id))
     blockers = await outrider.blocker_finder.of_items(asker.scope, [item])
-    return await _answer(outrider, asker, intent, attempts, 200, blockers)
+    return await _answer(outrider, asker, intent, attempts, 200, blockers, links=True)
+
+
+@router.post(
+    "/intents/{intent_id:path}/resubmit",
+    status_code=201,
+    operation_id="resubmitIntent",
+    summary="Send an exhausted or rejected intent after all, as a new, linked intent",
+    description="The ended intent is not changed. The new one has the same target and payload, and"
+    " the ID of the first with `~2`, `~3` and so on. An intent is resubmitted once: repeating this"
+    " returns the same new intent.",
+    response_model=IntentAnswer,
+    responses={200: {"model": IntentAnswer, "description": "It was resubmitted before."}},
+    dependencies=[NEEDS_REGISTRY],
+    openapi_extra=options(idempotent=False),
+)
+async def resubmit(intent_id: str, outrider: Wired, asker: Asker) -> Response:
+    new, is_new = await outrider.intent_resubmitter.resubmit(asker.scope, intent_id, asker.actor)
+    intent, attempts = await outrider.submissions.intent(asker.scope, new.intent_id)
+    return await _answer(outrider, asker, intent, attempts, 201 if is_new else 200, links=True)
 
 
 async def _answer(
@@ -151,10 +171,13 @@ async def _answer(
     attempts: list[Attempt],
     status: int,
     blockers: Sequence[Blocker] = (),
+    *,
+    links: bool = False,
 ) -> Response:
     """Encoded here: this route is the busiest, and its payload is already JSON."""
     contract = await outrider.submissions.contract_of(intent)
     with_url = asker.scope == DEFAULT_SCOPE
-    found = intent_document(intent, attempts, contract, with_url=with_url)
+    known = await outrider.intent_resubmitter.links(intent) if links else NOT_RESUBMITTED
+    found = intent_document(intent, attempts, contract, with_url=with_url, links=known)
     body = msgspec.json.encode({**found, "blockers": [each.as_document() for each in blockers]})
     return Response(body, status, media_type="application/json")

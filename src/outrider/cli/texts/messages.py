@@ -38,6 +38,8 @@ class Intent:
     NOT_SUBMITTED = "[red]not submitted[/red] {problem}"
     SUBMITTED = "[green]{new:,} submitted[/green], {known:,} already known"
     REFUSED = "[red]{refused:,} not submitted[/red]"
+    RESUBMITTED = "[green]resubmitted[/green] {intent_id} as {new_id}"
+    RESUBMITTED_BEFORE = "{intent_id} was resubmitted before, as {new_id}"
     NONE = "no intents"
     NEXT_PAGE = "next: outrider intent list --after {next}"
 

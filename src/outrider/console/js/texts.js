@@ -357,6 +357,8 @@ export const events = {
 /** pages/intents.js */
 export const intents = {
   intents: "Intents",
+  resubmits: "Resubmits",
+  resubmittedAs: "Resubmitted as",
   about: "Single messages that programs submitted.",
   all: "All",
   pending: "Pending",

@@ -243,7 +243,7 @@ class DoubtResolver:
             raise Conflict(
                 f"{which} exhausted, so no further attempt is made",
                 hint="the verdicts sent and failed settle it; to send it after all, say failed and"
-                " then retry the phase, or submit a new intent",
+                " then retry the phase, or run `outrider intent resubmit`",
             )
 
     async def _resolve(

@@ -22,7 +22,10 @@ from outrider.domain.states import SUCCESSES, IntentStatus, ItemStatus
 from outrider.domain.times import rfc3339
 from outrider.domain.workflows import STEP_DELAY, STEP_PASSED
 from outrider.kernel.reports.blocker_finder import BlockerFinder
+from outrider.kernel.transactions import resubmissions
 from outrider.kernel.transactions.ledger_items import Attempt, Item, LateAcceptance, WholeItem
+from outrider.kernel.transactions.resubmissions import ResubmissionLinks
+from outrider.ports.store import Store
 
 SKIPPED_BECAUSE = {
     SkipReason.NO_ADDRESS: "the recipient has no address for this channel",
@@ -58,12 +61,25 @@ class Explained(NamedTuple):
 
 
 class ItemExplainer:
-    def __init__(self, blocker_finder: BlockerFinder) -> None:
+    def __init__(self, store: Store, blocker_finder: BlockerFinder) -> None:
+        self._store = store
         self._blocker_finder = blocker_finder
 
     async def explain(self, scope: Scope, whole: WholeItem) -> Explained:
         blockers = await self._blocker_finder.of_items(scope, [whole.item])
-        return Explained([*explain_item(*whole), *blocker_sentences(blockers)], blockers)
+        links = await self._store.read(resubmissions.links_of(whole.item.id))
+        sentences = [*explain_item(*whole), *_linked(links), *blocker_sentences(blockers)]
+        return Explained(sentences, blockers)
+
+
+def _linked(links: ResubmissionLinks) -> list[str]:
+    """An ended intent is final: what was sent after all is another one."""
+    found = []
+    if links.resubmits is not None:
+        found.append(f"It resubmits the intent {links.resubmits}, which had ended unsent.")
+    if links.resubmitted_as is not None:
+        found.append(f"It was resubmitted as the intent {links.resubmitted_as}.")
+    return found
 
 
 def blocker_sentences(blockers: Sequence[Blocker]) -> list[str]:

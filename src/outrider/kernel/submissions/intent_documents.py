@@ -8,12 +8,14 @@ from outrider.domain.contracts import contract_document
 from outrider.domain.submission import Contract
 from outrider.domain.times import rfc3339
 from outrider.kernel.transactions.ledger_items import Attempt
+from outrider.kernel.transactions.resubmissions import NOT_RESUBMITTED, ResubmissionLinks
 from outrider.kernel.transactions.submissions import Intent
 
 
 def intent_document(
-    intent: Intent, attempts: Sequence[Attempt], contract: Contract, *, with_url: bool = True
-) -> dict[str, object]:
+    intent: Intent, attempts: Sequence[Attempt], contract: Contract, *, with_url: bool = True,
+    links: ResubmissionLinks = NOT_RESUBMITTED,
+) -> dict[str, object]:  # fmt: skip
     """`with_url`: the gateway's address is shown only to its operator."""
     terms = contract_document(contract)
     if not with_url:
@@ -35,6 +37,8 @@ def intent_document(
         "error": intent.error,
         "waitsFor": intent.waits_for,
         "createdAt": rfc3339(intent.created_at),
+        "resubmits": links.resubmits,
+        "resubmittedAs": links.resubmitted_as,
         "delivery": intent.delivery.as_document(),
         "attempts": [
             {

@@ -31,6 +31,7 @@ from outrider.kernel.delivery.right_of_way import RightOfWay
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.submissions.shared_commits import SharedCommits
 from outrider.kernel.transactions import intent_lists, submissions
+from outrider.kernel.transactions.deployment import ContractSnapshot
 from outrider.kernel.transactions.intent_lists import IntentLine
 from outrider.kernel.transactions.ledger_items import Attempt
 from outrider.kernel.transactions.submissions import Intent, NewIntent, lane_in
@@ -143,6 +144,21 @@ class SubmissionManager:
             else:
                 answers.append(_conflict(intent.intent_id))
         return answers
+
+    async def drafted(self, given: Submission) -> tuple[NewIntent, dict[str, ContractSnapshot]]:
+        """As it would be written now, under the contract in force. InvalidInput: it is refused."""
+        refused = _refusals([given], self._contracts(), self._gateway_types)
+        if refused:
+            await self._refresh()
+            refused = _refusals([given], self._contracts(), self._gateway_types)
+        if problems := [*refused.values(), *self._problems(given)]:
+            raise InvalidInput(REFUSED, problems)
+        in_force = self._contracts()
+        contracts = snapshots({given.submission_target}, in_force, self._fallback_of)
+        return self._intent(given, in_force), contracts
+
+    def wake(self) -> None:
+        self._wake()
 
     def _first(self, contracts: Iterable[Contract]) -> AbstractContextManager[None]:
         """Messages that are urgent go before campaigns from here on."""

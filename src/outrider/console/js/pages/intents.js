@@ -124,6 +124,10 @@ function intentFacts(intent) {
     intent.callbackUrl && [texts.callback, h("code", { class: "breakable" }, intent.callbackUrl)],
     intent.delivery.state !== "none" && [texts.delivery, pill(intent.delivery.state,
       { words: deliveryName(intent.delivery.state) })],
+    intent.resubmits && [texts.resubmits, h("a", { class: "breakable",
+      href: makeHash("intents", intent.resubmits) }, intent.resubmits)],
+    intent.resubmittedAs && [texts.resubmittedAs, h("a", { class: "breakable",
+      href: makeHash("intents", intent.resubmittedAs) }, intent.resubmittedAs)],
     [texts.submitted, exactMoment(intent.createdAt)],
   );
 }
