@@ -79,6 +79,7 @@ class Pipe:
 
     looks_up = None
     recipe = ""
+    records = ""
 
     async def look_up(
         self,

@@ -45,7 +45,6 @@ from outrider.kernel.work.setup_inspector import SetupInspector
 from outrider.ports.engine import Worker
 from outrider.ports.stages import StageObserver, Unobserved
 from outrider.rendering.pool import RenderPool
-from outrider.tracing import delivery_tracer
 
 
 class WorkerParts:
@@ -81,6 +80,9 @@ class WorkerParts:
     @cached_property
     def caller(self) -> GatewayCaller:
         shortages = ShortageTeller(self._foundation, this_host())
+        # Commands that start no worker do not load OpenTelemetry.
+        from outrider.tracing import delivery_tracer
+
         return GatewayCaller(
             self._foundation, self.closer, self.gate, self.permits, self.journal, self._observer,
             shortages, self._shared.right_of_way, delivery_tracer(),

@@ -39,6 +39,8 @@ from outrider.cli.sandbox import require_simulator
 from outrider.cli.serve import announce, bind, url_of
 from outrider.cli.session import refuse_server
 from outrider.domain.errors import OutriderError
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.keys import KeyScope
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.phases.report import PAGE
 from outrider.settings import Settings, TargetSettings
@@ -198,7 +200,8 @@ async def _serve(
 ) -> None:
     from outrider.cli.web_server import run_server
 
-    key = await outrider.key_keeper.ensure_first_key(ACTOR)
+    # The server that took the receipts has made the first key, and told nobody.
+    _, key = await outrider.key_keeper.create(DEFAULT_SCOPE, "demo", {KeyScope.ADMIN}, ACTOR)
 
     def on_listening() -> None:
         announce(url_of(HOST, listening), key, as_json=as_json)

@@ -164,7 +164,7 @@ async def test_an_exhausted_item_in_doubt_takes_no_resubmission(
             await resolver.resolve(
                 DEFAULT_SCOPE, doubt.id, DoubtVerdict.RESUBMIT, "their log", "test"
             )
-        assert "submit a new intent" in (refused.value.hint or "")
+        assert "`outrider intent resubmit`" in (refused.value.hint or "")
         with pytest.raises(Conflict, match="is exhausted"):
             await resolver.resolve_all(
                 DEFAULT_SCOPE, DoubtsOf(), DoubtVerdict.RESUBMIT, "their log", "test"

@@ -102,6 +102,7 @@ async def quiet_run(store: Store) -> RunId:
             retry_of=None,
             plan_version=suite.PLAN,
             approved_at=None,
+            local_launch=None,
             now=suite.NOON,
         )
     )
