@@ -18,6 +18,7 @@ from outrider.domain.purposes import Purpose
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.states import Channel
 from outrider.gateways.sandbox import Faults, Sandbox
+from outrider.kernel.delivery.campaign_delivery import CampaignDelivery
 from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import audit_trail, policy_holds
 from outrider.kernel.transactions.paging import FIRST
@@ -149,8 +150,17 @@ async def test_a_changed_policy_wakes_what_waits_for_the_former_one(scene: Scene
 
 
 async def test_exempt_transactional_messages_go_at_night_and_the_audit_log_says_so(
-    scene: Scene,
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """It says so before anybody is called: a crash in between leaves no call unrecorded."""
+    at_first_call: list[Any] = []
+    call_routes = CampaignDelivery._call_routes
+
+    async def noted(self: CampaignDelivery, *given: Any) -> Any:
+        at_first_call.append(await scene.audited("policy.exempted"))
+        return await call_routes(self, *given)
+
+    monkeypatch.setattr(CampaignDelivery, "_call_routes", noted)
     await scene.set(**QUIET, exempt=["order_receipt"])
     receipt = Message(
         "receipt", Channel.SMS, "sms.all", "Hi {{ firstName }}",
@@ -165,6 +175,7 @@ async def test_exempt_transactional_messages_go_at_night_and_the_audit_log_says_
         await scene.until(is_sent)
     [entry] = await scene.audited("policy.exempted")
     assert entry == {"topic": "order_receipt", "wouldWait": {"quiet_hours": 3}}
+    assert at_first_call == [[entry]]
 
 
 async def test_beyond_the_cap_a_campaign_waits_or_skips(scene: Scene) -> None:

@@ -196,6 +196,9 @@ class CampaignDelivery:
         }
         again += [each for each in work.again if each[1].recipient_id in passing]
         going = RemainingMembers(screen.passing(work.fresh), again)
+        # Before the calls, so that a crash leaves none unrecorded; after them, for hours that have
+        # ended meanwhile.
+        await self._screens.record_exemptions(context, screen)
         outcome = await self._call_routes(context, routes, going, screen)
         await self._screens.record_exemptions(context, screen)
         if isinstance(outcome, Lost | Suspended):

@@ -61,6 +61,7 @@ class MemberScreen:
     _zones: dict[RecipientId, Zones] = field(default_factory=dict)
     _held: dict[RecipientId, Wait] = field(default_factory=dict)
     _exempted: dict[RecipientId, WaitsFor] = field(default_factory=dict)
+    _recorded: set[RecipientId] = field(default_factory=set)
 
     def passing(self, members: Sequence[Member]) -> list[Member]:
         now = self.clock.now()
@@ -118,10 +119,11 @@ class MemberScreen:
                 )
         return kept
 
-    @property
-    def would_wait(self) -> Mapping[str, int]:
-        """Members of an exempt message who would have had to wait."""
-        return Counter(each.value for each in self._exempted.values())
+    def take_exempted(self) -> Mapping[str, int]:
+        """Members of an exempt message who would have had to wait; each is returned once."""
+        new = self._exempted.keys() - self._recorded
+        self._recorded |= new
+        return Counter(self._exempted[recipient_id].value for recipient_id in new)
 
     @property
     def holds(self) -> Holds | None:
@@ -164,13 +166,14 @@ class MemberScreens:
         )
 
     async def record_exemptions(self, context: JobContext, screen: MemberScreen) -> None:
-        """That messages were sent although others would have had to wait."""
-        if not screen.would_wait:
+        """That messages are sent although others would have had to wait."""
+        would_wait = screen.take_exempted()
+        if not would_wait:
             return
         job, message = context.job, context.asset.message
         detail: dict[str, object] = {
             "topic": message.purpose.topic,
-            "wouldWait": dict(screen.would_wait),
+            "wouldWait": dict(would_wait),
         }
         entry = AuditEntry(
             job.scope, "policy.exempted", "policy", job.campaign_id, job.run_id, job.id,
