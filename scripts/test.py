@@ -4,13 +4,20 @@ Six processes of tests share two processors, and now and then one waits in vain 
 is busy elsewhere. So a few failures are run once more, alone. Both results are printed, and what
 fails again fails the run. There is no second look where a failure that comes and goes is the
 finding itself: where workers are killed (tests/crash), where many failed, or where none was run.
+
+A test that hangs ends by itself (`timeout` in pyproject.toml). Should pytest as a whole hang, every
+process of it prints where it stands, and the run fails.
 """
 
+import contextlib
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
+
+import psutil
 
 SECOND_LOOKS_MOST = 5
 """More failures than these are not a busy machine."""
@@ -18,6 +25,11 @@ STANDS = ("tests/crash/",)
 """A failure here counts at once: it may be a race that shows itself one time in a hundred."""
 TESTS_FAILED = 1
 """pytest's exit code for it; any other is an interruption, an error of its own, or no tests."""
+HANGS_AFTER_SECONDS = float(os.environ.get("TEST_SECONDS_MOST", 3600))
+"""The whole takes a third of it."""
+LAST_WORDS_SECONDS = 10.0
+HANGS = 124
+"""The exit code of timeout(1)."""
 
 LAST_FAILED = Path(".pytest_cache/v/cache/lastfailed")
 PYTEST = [sys.executable, "-m", "pytest"]
@@ -27,15 +39,36 @@ def main(given: list[str]) -> int:
     LAST_FAILED.unlink(missing_ok=True)
     # Four more than there are processors: tests mostly wait, for disks, clocks and pages.
     processes = (os.cpu_count() or 1) + 4
-    code = subprocess.run([*PYTEST, "-n", str(processes), "--dist", "worksteal", *given]).returncode
+    code = run(["-n", str(processes), "--dist", "worksteal", *given])
     failed = failures()
     if code != TESTS_FAILED or not deserve_second_look(failed):
         return code
     print(f"\nFAILED beside other tests, now run alone: {', '.join(failed)}", flush=True)
-    code = subprocess.run([*PYTEST, *failed]).returncode
+    code = run(failed)
     if code == 0:
         print("FAILED ONCE, PASSED ALONE (each deserves a look):", *failed, sep="\n  ", flush=True)
     return code
+
+
+def run(given: list[str]) -> int:
+    pytest = subprocess.Popen([*PYTEST, *given], env={**os.environ, "PYTHONFAULTHANDLER": "1"})
+    try:
+        return pytest.wait(HANGS_AFTER_SECONDS)
+    except subprocess.TimeoutExpired:
+        print(f"\nHANGS: not done after {HANGS_AFTER_SECONDS:.0f} s; here it stands", flush=True)
+        family = psutil.Process(pytest.pid)
+        # Python prints the stack of every thread when it gets this signal.
+        end([*family.children(recursive=True), family], signal.SIGABRT)
+        return HANGS
+
+
+def end(processes: list[psutil.Process], how: signal.Signals) -> None:
+    for each in processes:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            each.send_signal(how)
+    _, alive = psutil.wait_procs(processes, LAST_WORDS_SECONDS)
+    if alive:
+        end(alive, signal.SIGKILL)
 
 
 def failures() -> list[str]:

@@ -32,6 +32,9 @@ Answer = TypeVar("Answer")
 MEMORY_FOLDER = Path("/dev/shm")
 MEMORY_BYTES = 8 * 1024**3
 
+STORM_SECONDS = 3600
+"""How long a storm may take; the limit of all other tests is in pyproject.toml."""
+
 # How long an example takes says more of the machine than of the code.
 settings.register_profile("outrider", deadline=None)
 settings.load_profile("outrider")
@@ -68,10 +71,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if config.getoption("--storms"):
-        return
     storms = [item for item in items if item.get_closest_marker("storm") is not None]
-    if storms:
+    if config.getoption("--storms"):
+        for storm in storms:
+            storm.add_marker(pytest.mark.timeout(STORM_SECONDS))
+    elif storms:
         config.hook.pytest_deselected(items=storms)
         items[:] = [item for item in items if item.get_closest_marker("storm") is None]
 

@@ -1,5 +1,6 @@
 """`scripts/test.py`: a failure beside other tests is looked at once more, and never forgotten."""
 
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -48,3 +49,23 @@ def test_only_few_failures_outside_the_crash_tests_get_a_second_look(
     )
     assert done.returncode == code, done.stdout + done.stderr
     assert says in done.stdout
+
+
+HANGS = """
+import threading
+def test_it():
+    threading.Thread(target=threading.Event().wait, name="stuck").start()
+"""
+
+
+def test_a_run_that_hangs_says_where_it_stands_and_fails(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(HANGS)
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:schemathesis\n")
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "-n", "0", "test_a.py"], cwd=tmp_path,
+        capture_output=True, text=True, env={**os.environ, "TEST_SECONDS_MOST": "5"},
+    )  # fmt: skip
+    assert done.returncode == 124, done.stdout + done.stderr
+    assert "1 passed" in done.stdout
+    assert "HANGS: not done after 5 s" in done.stdout
+    assert "threading.py" in done.stderr
