@@ -1,14 +1,21 @@
 """The writer thread of SQLite: short transactions first, and large ones have their turn."""
 
+import asyncio
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
 
+from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.kernel.delivery.right_of_way import RightOfWay
+from outrider.kernel.submissions.submission_manager import Submission
 from outrider.limits.stores import SQLITE_SHORT_BEFORE_LARGE
 from outrider.stores.sqlite import writer_thread
 from outrider.stores.sqlite.writer_thread import WriterThread
+from outrider.testing.launches import target
+from tests.support.intents import opened
 
 
 class Scene:
@@ -98,3 +105,18 @@ def test_a_large_one_waits_only_for_a_moment(scene: Scene) -> None:
     window = scene.queue("window", large=True)
     scene.go.set()
     window.result(10)
+
+
+async def test_many_single_messages_at_once_do_not_wait_for_themselves(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were as large as a campaign's window, and a large window waits for single messages."""
+    monkeypatch.setattr(writer_thread, "SQLITE_LARGE_WAIT_SECONDS", 60.0)
+    monkeypatch.setattr(RightOfWay, "is_taken", True)
+    entry = target("sms", "noop", "noop:", mode="realtime")
+    many = [Submission(f"order-{n}", "sms", {"to": f"{n}", "message": "Hi"}) for n in range(100)]
+    database = f"sqlite:///{tmp_path}/outrider.db"
+    async with opened(database, tmp_path, entry) as outrider, asyncio.timeout(30):
+        await outrider.submissions.submit_all(DEFAULT_SCOPE, many[:1])
+        answers = await outrider.submissions.submit_all(DEFAULT_SCOPE, many[1:])
+    assert len(answers) == 99
