@@ -10,9 +10,10 @@ import pytest
 
 from outrider.domain.evidence import Finding, LookedUp
 from outrider.domain.ids import IdempotencyKey
-from outrider.gateways import look_ups, twilio
+from outrider.gateways import look_ups
 from outrider.gateways.directory import Gateways
-from outrider.gateways.twilio import TwilioGateway
+from outrider.gateways.families import twilio
+from outrider.gateways.families.twilio import TwilioGateway
 from outrider.ports.gateway import Gateway, LookUpQuestion
 from outrider.settings import TargetSettings
 from tests.support.look_up_witness import LookUpWitness, Record, Reply

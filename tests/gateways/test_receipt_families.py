@@ -10,8 +10,8 @@ import pytest
 from outrider.domain.receipts import ReceiptEvent
 from outrider.domain.return_paths import ReturnPath
 from outrider.domain.webhook_signatures import signing_keys
-from outrider.gateways import twilio_receipts, whatsapp_receipts
 from outrider.gateways.directory import FAMILIES
+from outrider.gateways.families import twilio_receipts, whatsapp_receipts
 from outrider.gateways.sandbox_receipts import (
     WRITERS,
     Post,

@@ -11,8 +11,8 @@ import pytest
 from outrider.domain.receipts import Receipt, ReceiptEvent
 from outrider.domain.webhook_signatures import SignatureState
 from outrider.domain.workspaces import WorkspaceName
-from outrider.gateways import twilio_receipts, whatsapp_receipts
 from outrider.gateways.directory import Gateways
+from outrider.gateways.families import twilio_receipts, whatsapp_receipts
 from outrider.gateways.family import Target
 from outrider.gateways.http_client import HttpClient
 from outrider.gateways.receipt_reading import ReceiptSecret, plain_keys

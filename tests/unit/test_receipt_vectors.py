@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from outrider.domain.webhook_signatures import SignatureState, checked, signed_headers, signing_keys
-from outrider.gateways import twilio_receipts, whatsapp_receipts
+from outrider.gateways.families import twilio_receipts, whatsapp_receipts
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "gateways" / "receipt_vectors.json").read_text()

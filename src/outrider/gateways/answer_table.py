@@ -9,8 +9,7 @@ from typing import Final, NamedTuple
 from outrider.domain.blame import Party, Proof
 from outrider.domain.call_results import INVALID_ANSWER, TARGET_THROTTLED, UNAUTHORIZED
 from outrider.gateways import json_family
-from outrider.gateways.fcm import FcmGateway
-from outrider.gateways.mastodon import MastodonGateway
+from outrider.gateways.directory import FAMILIES
 from outrider.gateways.provider import (
     REFUSES_THE_REQUEST,
     REFUSES_US,
@@ -18,18 +17,12 @@ from outrider.gateways.provider import (
     ProviderGateway,
     Reasons,
 )
-from outrider.gateways.resend import ResendGateway
 from outrider.gateways.smtp_answers import BEFORE_THE_RECIPIENT, RULES, AnswerRule
-from outrider.gateways.twilio import TwilioSmsGateway, TwilioVoiceGateway
-from outrider.gateways.whatsapp_cloud import WhatsAppCloudGateway
 
-PROVIDERS: Final[tuple[type[ProviderGateway], ...]] = (
-    ResendGateway,
-    TwilioSmsGateway,
-    TwilioVoiceGateway,
-    WhatsAppCloudGateway,
-    FcmGateway,
-    MastodonGateway,
+PROVIDERS: Final[tuple[type[ProviderGateway], ...]] = tuple(
+    family.make
+    for family in FAMILIES.values()
+    if isinstance(family.make, type) and issubclass(family.make, ProviderGateway)
 )
 HTTP: Final = "RFC 9110"
 CONTRACT: Final = "contract 001"

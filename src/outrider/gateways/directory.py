@@ -8,16 +8,8 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.evidence import TargetEvidence
 from outrider.domain.submission import GatewayType
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
-from outrider.gateways import (
-    fcm,
-    json_family,
-    mastodon,
-    noop,
-    resend,
-    smtp,
-    twilio,
-    whatsapp_cloud,
-)
+from outrider.gateways import json_family, noop, smtp
+from outrider.gateways.families import fcm, mastodon, resend, twilio, whatsapp_cloud
 from outrider.gateways.family import Family, Target
 from outrider.gateways.mail_receiver import ReturnMailbox, mailboxes_in
 from outrider.limits.gateways import MAIL_FROM_DEFAULT

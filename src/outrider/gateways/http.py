@@ -3,9 +3,11 @@
 The client itself is in another file, so that listing the families' names loads no HTTP library.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from types import MappingProxyType
 
 from yarl import URL
 
@@ -14,6 +16,9 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.retry import RETRY_AFTER_CAP_SECONDS
 
 QUOTED_MAX_BYTES = 240
+HEADERS_KEPT = frozenset({b"x-message-id", b"x-amzn-errortype"})
+"""Where a family's provider says in a header what others say in the body."""
+NO_HEADERS: Mapping[str, str] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +31,8 @@ class ReceivedAnswer:
     location: str | None = None
     date: str | None = None
     """The server's own time, as it says it."""
+    headers: Mapping[str, str] = field(default_factory=lambda: NO_HEADERS)
+    """Those of `HEADERS_KEPT` that it has, by their lower-case names."""
 
 
 def words_of(answer: ReceivedAnswer, *, quoted: bool) -> str:

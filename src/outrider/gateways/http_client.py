@@ -22,7 +22,7 @@ from outrider.domain.call_results import AttemptError, NotBegun, Progress
 from outrider.domain.own_limits import OWN_LIMIT, is_own_limit
 from outrider.gateways.address_guard import AddressRefused, connect
 from outrider.gateways.failure_words import why
-from outrider.gateways.http import ReceivedAnswer, retry_after_seconds
+from outrider.gateways.http import NO_HEADERS, ReceivedAnswer, retry_after_seconds
 from outrider.gateways.http_connection import HttpConnection, Raw
 from outrider.gateways.system_trust import system_trust
 from outrider.limits.gateways import (
@@ -331,11 +331,13 @@ def _start(url: URL, content_type: str) -> str | AttemptError:
 def _read(raw: Raw) -> ReceivedAnswer:
     location = None if raw.location is None else raw.location.decode("utf-8", "replace")
     date = None if raw.date is None else raw.date.decode("latin-1")
-    if raw.retry_after is None:
-        return ReceivedAnswer(raw.status, raw.body, None, location, date)
-    header = raw.retry_after.decode("latin-1")
-    wait = retry_after_seconds(header, datetime.now(UTC))
-    return ReceivedAnswer(raw.status, raw.body, wait, location, date)
+    wait = None
+    if raw.retry_after is not None:
+        wait = retry_after_seconds(raw.retry_after.decode("latin-1"), datetime.now(UTC))
+    headers = NO_HEADERS
+    if raw.headers is not None:
+        headers = {each.decode(): raw.headers[each].decode("latin-1") for each in raw.headers}
+    return ReceivedAnswer(raw.status, raw.body, wait, location, date, headers)
 
 
 def _detail(error: BaseException) -> str:

@@ -13,6 +13,7 @@ from typing import cast
 import httptools
 
 from outrider.domain.call_results import AttemptError, Progress
+from outrider.gateways.http import HEADERS_KEPT
 from outrider.limits.gateways import HTTP_HEADERS_MAX_BYTES
 
 INFORMATIONAL = range(100, 200)
@@ -26,17 +27,18 @@ _TIMEOUT = AttemptError(Progress.SENT_NO_ANSWER, "timeout", "no answer within th
 class Raw:
     """An answer as received."""
 
-    __slots__ = ("body", "date", "location", "retry_after", "status")
+    __slots__ = ("body", "date", "headers", "location", "retry_after", "status")
 
     def __init__(
         self, status: int, body: bytes, retry_after: bytes | None, location: bytes | None,
-        date: bytes | None,
+        date: bytes | None, headers: dict[bytes, bytes] | None,
     ) -> None:  # fmt: skip
         self.status = status
         self.body = body
         self.retry_after = retry_after
         self.location = location
         self.date = date
+        self.headers = headers
 
 
 class HttpConnection(asyncio.Protocol):
@@ -49,6 +51,7 @@ class HttpConnection(asyncio.Protocol):
         self._retry_after: bytes | None = None
         self._location: bytes | None = None
         self._date: bytes | None = None
+        self._headers: dict[bytes, bytes] | None = None
         self._body: list[bytes] = []
         self._wants_body = True
         self._has_room = asyncio.Event()
@@ -195,6 +198,8 @@ class HttpConnection(asyncio.Protocol):
             self._location = value
         elif name == b"date":
             self._date = value
+        elif name in HEADERS_KEPT:
+            self._headers = {**(self._headers or {}), name: value}
 
     def on_headers_complete(self) -> None:
         self._has_headers = True
@@ -226,12 +231,13 @@ class HttpConnection(asyncio.Protocol):
         self._retry_after = None
         self._location = None
         self._date = None
+        self._headers = None
         self._body = []
         self._body_bytes = 0
 
     def _answer(self) -> Raw:
         body, status = b"".join(self._body), self._parser.get_status_code()
-        return Raw(status, body, self._retry_after, self._location, self._date)
+        return Raw(status, body, self._retry_after, self._location, self._date, self._headers)
 
     def _answer_without_body(self) -> None:
         if self._waiting is not None and not self._waiting.done():

@@ -140,6 +140,10 @@ class ProviderGateway(ABC):
     def read(self, body: bytes) -> ProviderReply:
         """What the answer says. Raises msgspec.DecodeError if it is not the provider's JSON."""
 
+    def read_answer(self, answer: ReceivedAnswer) -> ProviderReply:
+        """For a provider that says something in its answer's headers, too."""
+        return self.read(answer.body)
+
     async def call(self, reservation: Reservation) -> CallResult:
         message = content(reservation, addressed=self.addressed)
         if message is None:
@@ -236,7 +240,7 @@ class ProviderGateway(ABC):
 
     def _interpret(self, answer: ReceivedAnswer) -> CallResult:
         status = answer.status
-        reply = self._said(answer.body)
+        reply = self._said(answer)
         is_own = reply.code is not None or bool(reply.detail)
         detail = self._detail(reply.detail or words_of(answer, quoted=not is_own))
         if 200 <= status < 300:
@@ -270,9 +274,9 @@ class ProviderGateway(ABC):
         progress = Progress.ANSWERED if proven else Progress.SENT_NO_ANSWER
         return AttemptError(progress, f"http_{status}", detail)
 
-    def _said(self, body: bytes) -> ProviderReply:
+    def _said(self, answer: ReceivedAnswer) -> ProviderReply:
         try:
-            return self.read(body)
+            return self.read_answer(answer)
         except (msgspec.DecodeError, RecursionError):
             return ProviderReply()
 
@@ -293,7 +297,7 @@ class ProviderGateway(ABC):
         )
         if isinstance(answer, AttemptError):
             return unanswered(question.url, answer)
-        reply = self._said(answer.body)
+        reply = self._said(answer)
         return judged(
             question,
             answer,

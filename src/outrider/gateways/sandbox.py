@@ -19,13 +19,18 @@ from aiohttp import web
 
 from outrider.gateways.sandbox_emitter import DeliveredMessage, ReceiptEmitter, ReceiptPlan
 from outrider.gateways.sandbox_files import ReceivedFile
-from outrider.gateways.sandbox_look_ups import Kept, by_reference, kept, listed
+from outrider.gateways.sandbox_look_ups import by_reference, kept, listed
 from outrider.gateways.sandbox_mail import MailSession
-from outrider.gateways.sandbox_providers import (
+from outrider.gateways.sandbox_protocol import (
     Harmless,
+    Headers,
+    Kept,
     Outcome,
     Provider,
     Reply,
+)
+from outrider.gateways.sandbox_providers import (
+    PROVIDERS,
     harmless_at,
     is_rehearsal,
     message_id_of,
@@ -40,6 +45,7 @@ from outrider.limits.gateways import (
 
 __all__ = ["Faults", "Outcome", "ReceiptPlan", "Sandbox", "references_delivered"]
 
+CREDENTIALS = frozenset(each.credential for each in PROVIDERS)
 UNAUTHORISED = Reply({"error": "the authorisation is missing"}, 401)
 
 Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
@@ -239,10 +245,12 @@ class Sandbox:
                 # The library's own limit is a megabyte per request.
                 request = request.clone(client_max_size=most)
             return await self._send(provider, request)
-        if request.method == "GET":
-            shown = listed(request.path, dict(request.query), self._visible())
-            if shown is not None:
-                return await self._answer_look_up(shown, request)
+        shown = listed(
+            request.method, request.path, dict(request.query), await request.read(),
+            self._visible(),
+        )  # fmt: skip
+        if shown is not None:
+            return await self._answer_look_up(shown, request)
         harmless = harmless_at(request.method, request.path)
         if harmless is not None:
             return await self._answer_harmless(harmless, request)
@@ -257,7 +265,7 @@ class Sandbox:
             rehearsed = Harmless("POST", "", {"name": "rehearsed"}, provider.scheme)
             return await self._answer_harmless(rehearsed, request)
         reference, to, refusal, files = provider.read(request.headers, body)
-        if not _is_authorised(request, provider.scheme):
+        if not _is_authorised(request, provider.scheme, provider.credential):
             refusal = UNAUTHORISED
         if refusal is not None:
             self.record(provider.protocol, reference, to, Outcome.REJECTED, files)
@@ -266,7 +274,7 @@ class Sandbox:
         before = self.deliveries[reference]
         outcome = self.decide(provider.protocol, reference, to, files, dedupes=provider.dedupes)
         number = self.requests
-        message_id = message_id_of(provider.reply(Outcome.ACCEPTED, reference, number))
+        message_id = message_id_of(provider, provider.reply(Outcome.ACCEPTED, reference, number))
         if self.deliveries[reference] > before:
             self.keep(kept(provider.protocol, reference, message_id, to, datetime.now(UTC), body))
         if self.emitter is not None and self.deliveries[reference] > before:
@@ -296,11 +304,11 @@ class Sandbox:
         return [each for each in self.kept if each.at + late <= now]
 
     async def _answer_look_up(
-        self, shown: object, request: web.BaseRequest, scheme: str = "B"
+        self, shown: object, request: web.BaseRequest, *, is_open: bool = False
     ) -> web.StreamResponse:
         self.look_ups += 1
         await self.wait()
-        if not _is_authorised(request, scheme):
+        if not is_open and CREDENTIALS.isdisjoint(request.headers):
             return _json(*UNAUTHORISED)
         if self._random.random() < self.faults.look_up_fail_rate:
             return _json({"error": "the simulator is configured to fail"}, 500)
@@ -311,13 +319,13 @@ class Sandbox:
             shown = by_reference(await request.read(), self._visible())
         except msgspec.MsgspecError as error:
             return _json({"error": str(error)}, 400)
-        return await self._answer_look_up(shown, request, "")
+        return await self._answer_look_up(shown, request, is_open=True)
 
     async def _answer_harmless(
         self, harmless: Harmless, request: web.BaseRequest
     ) -> web.StreamResponse:
         await self.wait()
-        if not _is_authorised(request, harmless.scheme):
+        if not _is_authorised(request, harmless.scheme, harmless.credential):
             return _json(*UNAUTHORISED)
         if harmless.document is None:
             return web.Response(status=204, headers={"Allow": "OPTIONS, POST"})
@@ -359,11 +367,10 @@ def references_delivered(log_path: Path) -> Counter[str]:
     return delivered
 
 
-def _is_authorised(request: web.BaseRequest, scheme: str) -> bool:
-    return request.headers.get("Authorization", "").startswith(scheme)
+def _is_authorised(request: web.BaseRequest, scheme: str, credential: str) -> bool:
+    return request.headers.get(credential, "").startswith(scheme)
 
 
-def _json(document: object, status: int = 200) -> web.Response:
-    return web.Response(
-        body=msgspec.json.encode(document), status=status, content_type="application/json"
-    )
+def _json(document: object, status: int = 200, headers: Headers | None = None) -> web.Response:
+    body = b"" if document is None else msgspec.json.encode(document)
+    return web.Response(body=body, status=status, headers=headers, content_type="application/json")

@@ -2,8 +2,7 @@
 reference for protocols that have none. Lists may lag, as a provider's may, by `lookUpDelayMs`.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from datetime import datetime
 from email.utils import format_datetime
 from typing import Any
@@ -11,24 +10,10 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-Query = Mapping[str, str]
+from outrider.gateways.sandbox_protocol import Kept, Query
+from outrider.gateways.simulators import SIMULATORS
 
 PAGE_ITEMS_DEFAULT = 50
-
-
-@dataclass(frozen=True, slots=True)
-class Kept:
-    """A message as its provider keeps it."""
-
-    protocol: str
-    reference: str
-    message_id: str
-    to: str
-    at: datetime
-    sender: str = ""
-    subject: str = ""
-    text: str = ""
-    html: str | None = None
 
 
 def kept(
@@ -55,17 +40,33 @@ def kept(
                 document.get("subject", ""), document.get("text", ""), document.get("html"),
             )  # fmt: skip
         case _:
-            return Kept(protocol, reference, message_id, to, at)
+            plain = Kept(protocol, reference, message_id, to, at)
+            simulator = SIMULATORS.get(protocol)
+            return (
+                plain
+                if simulator is None or simulator.keep is None
+                else simulator.keep(plain, body)
+            )
 
 
 def _form(body: bytes) -> dict[str, str]:
     return {name: values[0] for name, values in parse_qs(body.decode("latin-1")).items()}
 
 
-def listed(path: str, query: Query, messages: Sequence[Kept]) -> object | None:
+def listed(
+    method: str, path: str, query: Query, body: bytes, messages: Sequence[Kept]
+) -> object | None:
     """The provider's answer to a question about what it received; None: this is not such a
     question."""
     newest = sorted(messages, key=lambda each: each.at, reverse=True)
+    for protocol, simulator in SIMULATORS.items():
+        if simulator.listed is not None:
+            own = [each for each in newest if each.protocol == protocol]
+            shown = simulator.listed(method, path, query, body, own)
+            if shown is not None:
+                return shown
+    if method != "GET":
+        return None
     match path.strip("/").split("/"):
         case ["2010-04-01", "Accounts", _, "Messages.json"] if "To" in query:
             return _twilio(path, query, newest, "twilio_sms", "messages")

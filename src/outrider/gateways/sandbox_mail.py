@@ -12,8 +12,7 @@ from aiosmtpd.smtp import SMTP, Envelope, Session
 
 from outrider.gateways.sandbox_emitter import DeliveredMessage
 from outrider.gateways.sandbox_files import files_of_mail
-from outrider.gateways.sandbox_look_ups import Kept
-from outrider.gateways.sandbox_providers import Outcome
+from outrider.gateways.sandbox_protocol import Kept, Outcome
 from outrider.gateways.smtp_sessions import TrackedSession
 from outrider.limits.gateways import SANDBOX_MAIL_MAX_BYTES
 

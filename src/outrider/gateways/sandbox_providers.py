@@ -8,70 +8,29 @@ import base64
 import hashlib
 import re
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import StrEnum
-from typing import Any, Final, NamedTuple
+from typing import Final
 from urllib.parse import parse_qs
 
-import msgspec
-
 from outrider.domain.call_results import DUPLICATE_REFERENCE
-from outrider.gateways.sandbox_files import ReceivedFile, files_of_resend
-from outrider.limits.gateways import SANDBOX_BODY_MAX_BYTES, SANDBOX_MAIL_MAX_BYTES
+from outrider.gateways.sandbox_files import files_of_resend
+from outrider.gateways.sandbox_protocol import (
+    Harmless,
+    Headers,
+    Outcome,
+    Provider,
+    Received,
+    Reply,
+    decoded,
+    text_of,
+)
+from outrider.gateways.simulators import SIMULATORS
+from outrider.limits.gateways import SANDBOX_MAIL_MAX_BYTES
 
 _PHONE = re.compile(r"\+[0-9]+\Z")
 _INVALID_NUMBER: Final = "+15005550001"
 """Twilio's own test number for an invalid recipient; the others reuse it here."""
-
-
-class Outcome(StrEnum):
-    ACCEPTED = "accepted"
-    REJECTED = "rejected"
-    DUPLICATE_REFERENCE = DUPLICATE_REFERENCE
-    DROPPED = "dropped"
-    THROTTLED = "throttled"
-
-
-class Reply(NamedTuple):
-    document: object
-    status: int = 200
-
-
-class Received(NamedTuple):
-    """A request as the provider understood it; `refusal` if it is refused."""
-
-    reference: str
-    to: str
-    refusal: Reply | None = None
-    files: Sequence[ReceivedFile] = ()
-
-
-Headers = Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Provider:
-    protocol: str
-    path: str
-    dedupes: bool
-    read: Callable[[Headers, bytes], Received]
-    reply: Callable[[Outcome, str, int], Reply]
-    """The answer for an outcome, given the reference and the number of the request."""
-    scheme: str = ""
-    """The authorisation it requires."""
-    body_max_bytes: int = SANDBOX_BODY_MAX_BYTES
-
-
-@dataclass(frozen=True, slots=True)
-class Harmless:
-    """A call of `outrider check` that is not a message: it is answered and not counted."""
-
-    method: str
-    path: str
-    document: object = None
-    scheme: str = ""
 
 
 def harmless_at(method: str, path: str) -> Harmless | None:
@@ -82,11 +41,13 @@ def harmless_at(method: str, path: str) -> Harmless | None:
 
 def is_rehearsal(provider: Provider, body: bytes) -> bool:
     """FCM's flag for a message to be validated and not delivered."""
-    return provider.protocol == "fcm" and _decode(body).get("validate_only") is True
+    return provider.protocol == "fcm" and decoded(body).get("validate_only") is True
 
 
-def message_id_of(reply: Reply) -> str:
+def message_id_of(provider: Provider, reply: Reply) -> str:
     """The message's id in the provider's answer."""
+    if provider.protocol in SIMULATORS:
+        return SIMULATORS[provider.protocol].message_id(reply)
     document = reply.document
     if not isinstance(document, dict):
         return ""
@@ -121,21 +82,21 @@ def provider_at(path: str) -> Provider | None:
 
 
 def _read_sms(_headers: Headers, body: bytes) -> Received:
-    document = _decode(body)
-    reference, to = _text(document, "referenceId"), _text(document, "to")
+    document = decoded(body)
+    reference, to = text_of(document, "referenceId"), text_of(document, "to")
     reason = None
     if not reference:
         reason = "invalid_request"
     elif not _PHONE.match(to):
         reason = "invalid_recipient"
-    elif not _text(document, "message"):
+    elif not text_of(document, "message"):
         reason = "invalid_message"
     return Received(reference, to, _refused(reference, reason) if reason else None)
 
 
 def _read_push(_headers: Headers, body: bytes) -> Received:
-    document = _decode(body)
-    reference, token = _text(document, "referenceId"), _text(document, "token")
+    document = decoded(body)
+    reference, token = text_of(document, "referenceId"), text_of(document, "token")
     reason = None
     if not reference or not token:
         reason = "invalid_request"
@@ -165,7 +126,7 @@ def _reply_json(outcome: Outcome, reference: str, number: int) -> Reply:
 
 
 def _read_resend(headers: Headers, body: bytes) -> Received:
-    document = _decode(body)
+    document = decoded(body)
     reference = headers.get("Idempotency-Key", "")
     recipients = document.get("to")
     to = recipients[0] if isinstance(recipients, list) and recipients else recipients
@@ -173,7 +134,7 @@ def _read_resend(headers: Headers, body: bytes) -> Received:
     refusal = None
     if "@" not in to or to.startswith("reject"):
         refusal = _resend_error(422, "validation_error", "Invalid `to` field.")
-    elif not _text(document, "from") or not ("html" in document or "text" in document):
+    elif not text_of(document, "from") or not ("html" in document or "text" in document):
         refusal = _resend_error(422, "missing_required_field", "A field is missing.")
     files = files_of_resend(document)
     if files is None:
@@ -234,11 +195,11 @@ def _twilio_error(status: int, code: int, message: str) -> Reply:
 
 
 def _read_whatsapp(_headers: Headers, body: bytes) -> Received:
-    document = _decode(body)
-    reference, to = _text(document, "biz_opaque_callback_data"), _text(document, "to")
+    document = decoded(body)
+    reference, to = text_of(document, "biz_opaque_callback_data"), text_of(document, "to")
     refusal = None
-    if _text(document, "messaging_product") != "whatsapp" or not document.get(
-        _text(document, "type")
+    if text_of(document, "messaging_product") != "whatsapp" or not document.get(
+        text_of(document, "type")
     ):
         refusal = _graph_error(400, 100, "Invalid parameter.")
     elif not _PHONE.match(to) or to == _INVALID_NUMBER:
@@ -266,8 +227,8 @@ def _graph_error(status: int, code: int, message: str) -> Reply:
 
 
 def _read_fcm(headers: Headers, body: bytes) -> Received:
-    message = _decode(body).get("message")
-    token = _text(message, "token") if isinstance(message, dict) else ""
+    message = decoded(body).get("message")
+    token = text_of(message, "token") if isinstance(message, dict) else ""
     refusal = None
     if not token:
         refusal = _fcm_error(400, "INVALID_ARGUMENT", "INVALID_ARGUMENT", "Invalid message.")
@@ -354,6 +315,7 @@ PROVIDERS: Final = (
         "Bearer",
     ),
     Provider("mastodon", "/api/v1/statuses", True, _read_mastodon, _reply_mastodon, "Bearer"),
+    *(each.provider for each in SIMULATORS.values()),
 )
 
 
@@ -364,17 +326,5 @@ HARMLESS: Final = (
     Harmless("GET", "/2010-04-01/Accounts/[^/]+/Calls.json", {"calls": []}, "Basic"),
     Harmless("GET", r"/v[0-9]+\.[0-9]+/[^/]+", {"id": "sandbox"}, "Bearer"),
     Harmless("GET", "/api/v1/accounts/verify_credentials", {"id": "1"}, "Bearer"),
+    *(each for simulator in SIMULATORS.values() for each in simulator.harmless),
 )
-
-
-def _text(document: Mapping[str, Any], name: str) -> str:
-    value = document.get(name)
-    return value if isinstance(value, str) else ""
-
-
-def _decode(body: bytes) -> dict[str, Any]:
-    try:
-        document = msgspec.json.decode(body)
-    except (msgspec.DecodeError, RecursionError):
-        return {}
-    return document if isinstance(document, dict) else {}

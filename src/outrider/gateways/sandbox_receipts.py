@@ -7,8 +7,7 @@ has no row in `WRITERS`.
 import base64
 import hashlib
 import uuid
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from email.utils import format_datetime
 from typing import Final
@@ -18,45 +17,17 @@ import msgspec
 
 from outrider.domain.receipts import Receipt, ReceiptEvent
 from outrider.domain.webhook_signatures import signed_headers, signing_keys
-from outrider.gateways import twilio_receipts, whatsapp_receipts
+from outrider.gateways.families import twilio_receipts, whatsapp_receipts
+from outrider.gateways.families.resend_receipts import REFERENCE_TAG
 from outrider.gateways.json_receipts import ReceiptDocument, ReceiptsDocument
 from outrider.gateways.mail_reports import RETURN_HEADER
-from outrider.gateways.resend_receipts import REFERENCE_TAG
+from outrider.gateways.sandbox_protocol import Post, ProviderReport, Writer
+from outrider.gateways.simulators import SIMULATORS
 from outrider.gateways.smtp_receipts import MAIL_TYPE
 
+__all__ = ["WRITERS", "Post", "ProviderReport", "signed_post", "standard_post"]
+
 Event = ReceiptEvent
-
-
-@dataclass(frozen=True, slots=True)
-class ProviderReport:
-    """A provider's report on one message; its family decides the format."""
-
-    report_id: str
-    event: ReceiptEvent
-    reference: str
-    message_id: str
-    to: str
-    at: datetime
-    sender: str = ""
-    """For a mail, the envelope sender: where its bounces go."""
-    text: str = "STOP"
-
-
-@dataclass(frozen=True, slots=True)
-class Post:
-    """A request that is ready to be sent."""
-
-    url: str
-    body: bytes
-    headers: Mapping[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Writer:
-    post: Callable[[Sequence[ProviderReport], str, str, datetime], Post]
-    """Reports, URL and secret, and when it is signed."""
-    events: frozenset[ReceiptEvent]
-    batches: bool = False
 
 
 def signed_post(
@@ -303,4 +274,5 @@ WRITERS: Final[Mapping[str, Writer]] = {
         _mail_post,
         frozenset({Event.DELIVERED, Event.BOUNCED, Event.FAILED, Event.COMPLAINED, Event.REPLIED}),
     ),
+    **{name: each.writer for name, each in SIMULATORS.items() if each.writer is not None},
 }

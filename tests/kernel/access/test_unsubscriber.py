@@ -13,8 +13,8 @@ from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey
 from outrider.domain.states import Channel
 from outrider.gateways.content import Content
 from outrider.gateways.directory import Gateways
+from outrider.gateways.families.resend import ResendGateway
 from outrider.gateways.provider import Request
-from outrider.gateways.resend import ResendGateway
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.access.unsubscriber import SIGNING_KEY, Unsubscriber
 from outrider.kernel.transactions import signing_keys

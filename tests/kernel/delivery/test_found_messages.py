@@ -8,7 +8,7 @@ from aiohttp import web
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.gateways.sandbox_providers import Provider
+from outrider.gateways.sandbox_protocol import Provider
 from outrider.kernel.delivery.found_messages import RIVAL_CALLED, RIVAL_DOUBTED
 from outrider.kernel.submissions.submission_manager import Submission
 from tests.support.doubt_scene import doubted, ended, scene, until

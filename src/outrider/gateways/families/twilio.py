@@ -23,6 +23,8 @@ from outrider.domain.ids import IdempotencyKey
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType
 from outrider.gateways.content import INCOMPLETE, Content, content
+from outrider.gateways.families.twilio_look_up import Sent, find
+from outrider.gateways.families.twilio_receipts import callback_url, receipt_reader, secret_name
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
 from outrider.gateways.http_check import Question
@@ -35,8 +37,6 @@ from outrider.gateways.provider import (
     Request,
     form_request,
 )
-from outrider.gateways.twilio_look_up import Sent, find
-from outrider.gateways.twilio_receipts import callback_url, receipt_reader, secret_name
 from outrider.limits.gateways import (
     LOOK_UP_FAILURES_MAX,
     LOOK_UP_SECONDS,

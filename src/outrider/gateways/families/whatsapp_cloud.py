@@ -15,6 +15,7 @@ from outrider.domain.ids import IdempotencyKey
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType
 from outrider.gateways.content import Content
+from outrider.gateways.families.whatsapp_receipts import receipt_reader
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
 from outrider.gateways.http_check import Question
@@ -25,7 +26,6 @@ from outrider.gateways.provider import (
     Request,
     json_request,
 )
-from outrider.gateways.whatsapp_receipts import receipt_reader
 from outrider.ports.target_check import CheckFinding
 
 VERSION_DEFAULT: Final = "v23.0"

@@ -31,6 +31,7 @@ from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType
 from outrider.gateways.content import INCOMPLETE, Content, content
+from outrider.gateways.families.resend_receipts import CREDENTIAL, receipt_reader, reference_tags
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
 from outrider.gateways.http_check import Question
@@ -45,7 +46,6 @@ from outrider.gateways.provider import (
     Request,
     json_request,
 )
-from outrider.gateways.resend_receipts import CREDENTIAL, receipt_reader, reference_tags
 from outrider.limits.gateways import LOOK_UP_PAGES, LOOK_UP_TEXTS
 from outrider.ports.gateway import LookUpQuestion
 from outrider.ports.target_check import CheckFinding
