@@ -29,7 +29,7 @@ async def test_a_run_is_certified_when_it_has_ended_and_not_before(
 async def test_a_certificate_lists_by_what_its_doubts_were_settled(
     database: str, tmp_path: Path
 ) -> None:
-    """Of calls without an answer some arrived and some did not; the provider's look-up says which."""
+    """Of calls without an answer some arrived and some did not; the provider is asked which."""
     faults = Faults(drop_rate=0.4, lose_rate=0.3, seed=5)
     async with (
         Sandbox(faults) as sandbox,
