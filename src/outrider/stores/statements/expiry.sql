@@ -19,7 +19,7 @@ UPDATE channel_outbox AS o
          o.waits_for, o.reason, 'deadline_passed'),
        doubted_at = CASE WHEN o.maybe_received THEN :now::timestamptz END,
        next_attempt_at = NULL, waits_for = NULL, updated_at = :now
-  FROM late WHERE looked_up(o.id, late.id)
+ WHERE o.id = ANY (ARRAY(SELECT id FROM late))
 RETURNING CASE WHEN run_id IS NOT NULL THEN job_id::text END, o.id::text, o.origin, o.attempts,
           o.reason;
 
