@@ -6,7 +6,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from outrider.sinks.history.tables import statements_of
+from outrider.sinks.history.tables import tables_as
 from tests.cli.test_cli import Invoke, answer, invoke, written  # noqa: F401
 
 ROOT = Path(__file__).parents[2]
@@ -79,7 +79,7 @@ def test_a_history_that_cannot_be_reached_is_found_by_check(
 def test_the_script_for_snowflake_makes_the_tables_that_the_code_makes() -> None:
     """Word for word, but for blanks, so that a writer finds what it expects."""
     script = " ".join(SCRIPT.read_text().split())
-    for statement in statements_of("snowflake"):
+    for statement in tables_as("standard"):
         assert " ".join(statement.split()) in script, statement
 
 

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
@@ -22,7 +22,7 @@ from outrider.domain.run_events import RunEvent
 from outrider.limits import history as limits
 from outrider.ports.history import EventKey, History, HistoryEvent, HistorySnapshot, RunContext
 from outrider.sinks.history.snowflake import SnowflakeHistory
-from outrider.sinks.history.tables import statements_of
+from outrider.sinks.history.tables import TableForm, tables_as
 from tests.support.histories import KINDS, Fuse, HistoryPlace, fake_account, place_of
 
 pytestmark = pytest.mark.filterwarnings("ignore:Arrow output on a DB-API result:UserWarning")
@@ -325,17 +325,14 @@ async def test_an_account_that_cannot_be_reached_is_away_and_a_bug_is_a_bug() ->
     await wrong.close()
 
 
-def test_all_three_files_of_tables_have_the_same_columns() -> None:
-    def columns(file: str) -> list[list[str]]:
-        tables = [sql for sql in statements_of(file) if sql.startswith("CREATE")]
-        return [
-            [line.split()[0] for line in sql.splitlines()[1:-1] if line.startswith("  ")]
-            for sql in tables
-        ]
-
-    plain = columns("plain")
-    assert len(plain) == 5
-    assert columns("snowflake") == columns("snowflake_hybrid") == plain
+def test_each_form_of_the_tables_has_its_own_clauses() -> None:
+    plain, standard, hybrid = (" ".join(tables_as(form)) for form in get_args(TableForm))
+    assert "TRANSIENT" not in plain
+    assert "version bigint NOT NULL PRIMARY KEY," in plain
+    assert "CLUSTER BY" in standard
+    assert "HYBRID" not in plain + standard
+    assert hybrid.count("CREATE HYBRID TABLE") == 3
+    assert "{" not in plain + standard + hybrid
 
 
 def test_limits_keep_a_statement_below_what_snowflake_takes() -> None:

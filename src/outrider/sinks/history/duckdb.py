@@ -17,7 +17,7 @@ from outrider.domain.errors import (
 )
 from outrider.limits.history import HISTORY_LOCK_LOOK_SECONDS, HISTORY_LOCK_SECONDS
 from outrider.sinks.history.blocking import BlockingHistory
-from outrider.sinks.history.tables import STATEMENTS, Staged, statements_of
+from outrider.sinks.history.tables import STATEMENTS, Staged, tables_as
 from outrider.stores.statements import to_dollars
 
 
@@ -43,7 +43,7 @@ class DuckdbHistory(BlockingHistory):
             time.sleep(HISTORY_LOCK_LOOK_SECONDS)
 
     def _make_tables(self, connection: Any) -> None:
-        for statement in statements_of("plain"):
+        for statement in tables_as("plain"):
             connection.execute(statement)
 
     def _execute(self, connection: Any, sql: str) -> None:

@@ -18,7 +18,7 @@ from outrider.sinks.history.tables import (
     STATEMENTS,
     event_of,
     staged,
-    statements_of,
+    tables_as,
 )
 from outrider.stores.statements import to_positional
 
@@ -143,7 +143,7 @@ class PostgresHistory:
                 )
                 quoted = self._schema.replace('"', '""')
                 await connection.execute(f'CREATE SCHEMA IF NOT EXISTS "{quoted}"')
-                for statement in statements_of("plain"):
+                for statement in tables_as("plain"):
                     await connection.execute(statement)
         self._has_tables = True
 

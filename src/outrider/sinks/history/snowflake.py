@@ -19,7 +19,7 @@ from outrider.limits.history import (
 )
 from outrider.ports.secrets import SecretStore, own_secret
 from outrider.sinks.history.blocking import BlockingHistory
-from outrider.sinks.history.tables import STATEMENTS, Cells, Staged, statements_of
+from outrider.sinks.history.tables import STATEMENTS, Cells, Staged, TableForm, tables_as
 from outrider.stores.statements import to_named
 
 MISSING = 2003
@@ -28,10 +28,10 @@ MISSING = 2003
 GIVEN_UP = frozenset({604, 625, 630})
 """Cancelled, blocked too long by another writer, ran too long: a retry may work."""
 
-FILES = {
-    SnowflakeTables.AUTO: ("snowflake_hybrid", "snowflake"),
-    SnowflakeTables.HYBRID: ("snowflake_hybrid",),
-    SnowflakeTables.STANDARD: ("snowflake",),
+FORMS: dict[SnowflakeTables, tuple[TableForm, ...]] = {
+    SnowflakeTables.AUTO: ("hybrid", "standard"),
+    SnowflakeTables.HYBRID: ("hybrid",),
+    SnowflakeTables.STANDARD: ("standard",),
 }
 
 
@@ -57,17 +57,17 @@ class SnowflakeHistory(BlockingHistory):
         except self._driver.errors.ProgrammingError as error:
             if error.errno != MISSING:
                 raise
-        *preferred, last = FILES[self._tables]
-        for file in preferred:
+        *preferred, last = FORMS[self._tables]
+        for form in preferred:
             try:
-                return self._make(connection, file)
+                return self._make(connection, form)
             except self._driver.errors.ProgrammingError:
                 # An account without hybrid tables says so in more than one way.
                 continue
         return self._make(connection, last)
 
-    def _make(self, connection: Any, file: str) -> None:
-        for statement in statements_of(file):
+    def _make(self, connection: Any, form: TableForm) -> None:
+        for statement in tables_as(form):
             self._execute(connection, statement)
 
     def _execute(

@@ -1,9 +1,10 @@
 """What a history writes and reads, as rows: the same columns in every database."""
 
+import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
@@ -13,6 +14,7 @@ from outrider.ports.history import HistoryEvent, HistorySnapshot, RunContext
 from outrider.stores.statements import load_statements
 
 HERE = Path(__file__).parent
+CLAUSE = re.compile(r"\{(\w+): ([^{}]+)\}")
 STATEMENTS = {name: each.sql for name, each in load_statements(HERE / "statements").items()}
 
 CONTEXT_COLUMNS = RunContext._fields
@@ -26,6 +28,7 @@ SNAPSHOT_COLUMNS = (
 )  # fmt: skip
 
 Cells = tuple[Any, ...]
+TableForm = Literal["plain", "standard", "hybrid"]
 
 
 class Staged(NamedTuple):
@@ -55,11 +58,12 @@ def staged(events: Sequence[HistoryEvent], snapshots: Sequence[HistorySnapshot])
     return [each for each in both if each.rows]
 
 
-def statements_of(file: str) -> list[str]:
-    """The statements of a file of tables, one by one."""
-    text = (HERE / "tables" / f"{file}.sql").read_text()
-    lines = (line for line in text.splitlines() if not line.startswith("--"))
-    return [each for piece in "\n".join(lines).split(";") if (each := piece.strip())]
+def tables_as(form: TableForm) -> list[str]:
+    """The statements that make the tables, one by one."""
+    text = (HERE / "tables.sql").read_text()
+    lines = "\n".join(line for line in text.splitlines() if not line.startswith("--"))
+    chosen = CLAUSE.sub(lambda found: f" {found[2]}" if found[1] == form else "", lines)
+    return [each for piece in chosen.split(";") if (each := piece.strip())]
 
 
 def event_of(row: Sequence[Any]) -> RunEvent:

@@ -1,16 +1,18 @@
--- The tables of a history in Snowflake. Standard tables note their primary key and do not enforce it:
--- what keeps events unique is the turn that every writer takes first. Payloads and documents are JSON as
--- text: a VARIANT would keep neither the order of fields nor every number.
+-- The tables of a history. `{plain: …}` is for Postgres and DuckDB, `{standard: …}` and `{hybrid: …}` for the
+-- two kinds of Snowflake's. Payloads and documents are JSON as text: types for JSON change the order of
+-- fields, and some refuse what JSON allows. Standard tables note their primary key and do not enforce it:
+-- what keeps events unique is the turn that every writer takes first. Hybrid tables enforce it and are
+-- ordered by it, so they take no clustering key; not every account has them.
 
 -- Whose turn it is to write, and in which form the tables are.
-CREATE TABLE IF NOT EXISTS history_writer (
-  version bigint NOT NULL,
+CREATE{hybrid: HYBRID} TABLE IF NOT EXISTS history_writer (
+  version bigint NOT NULL{plain: PRIMARY KEY}{hybrid: PRIMARY KEY},
   turns bigint NOT NULL
 );
 INSERT INTO history_writer (version, turns)
 SELECT 1, 0 WHERE NOT EXISTS (SELECT 1 FROM history_writer);
 
-CREATE TABLE IF NOT EXISTS run_events (
+CREATE{hybrid: HYBRID} TABLE IF NOT EXISTS run_events (
   run_id varchar NOT NULL,
   run_seq bigint NOT NULL,
   type varchar NOT NULL,
@@ -35,9 +37,9 @@ CREATE TABLE IF NOT EXISTS run_events (
   intended bigint NOT NULL,
   recorded_at timestamptz NOT NULL DEFAULT current_timestamp,
   PRIMARY KEY (run_id, run_seq)
-) CLUSTER BY (to_date(occurred_at), run_id);
+){standard: CLUSTER BY (to_date(occurred_at), run_id)};
 
-CREATE TABLE IF NOT EXISTS run_snapshots (
+CREATE{hybrid: HYBRID} TABLE IF NOT EXISTS run_snapshots (
   run_id varchar NOT NULL,
   run_seq bigint NOT NULL,
   status varchar NOT NULL,
@@ -59,10 +61,10 @@ CREATE TABLE IF NOT EXISTS run_snapshots (
   intended bigint NOT NULL,
   recorded_at timestamptz NOT NULL DEFAULT current_timestamp,
   PRIMARY KEY (run_id, run_seq)
-) CLUSTER BY (to_date(occurred_at), run_id);
+){standard: CLUSTER BY (to_date(occurred_at), run_id)};
 
 -- What is being written; empty between two windows.
-CREATE TRANSIENT TABLE IF NOT EXISTS staged_run_events (
+CREATE{standard: TRANSIENT}{hybrid: TRANSIENT} TABLE IF NOT EXISTS staged_run_events (
   run_id varchar NOT NULL,
   run_seq bigint NOT NULL,
   type varchar NOT NULL,
@@ -87,7 +89,7 @@ CREATE TRANSIENT TABLE IF NOT EXISTS staged_run_events (
   intended bigint NOT NULL
 );
 
-CREATE TRANSIENT TABLE IF NOT EXISTS staged_run_snapshots (
+CREATE{standard: TRANSIENT}{hybrid: TRANSIENT} TABLE IF NOT EXISTS staged_run_snapshots (
   run_id varchar NOT NULL,
   run_seq bigint NOT NULL,
   status varchar NOT NULL,
