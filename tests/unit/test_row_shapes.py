@@ -13,6 +13,7 @@ from typing import NamedTuple
 import apsw
 import apsw.ext
 import pytest
+from tests.support.compiled_statements import answering
 
 import outrider.kernel
 from outrider.stores.sqlite import store as sqlite
@@ -129,7 +130,7 @@ def test_the_decoders_of_the_kernel_are_found() -> None:
 def test_a_statement_answers_with_the_columns_its_decoder_expects(
     empty_database: apsw.Connection, decoder: Decoder
 ) -> None:
-    last = sqlite.STATEMENTS[decoder.statement].sql.split(";\n")[-1]
+    last = answering(sqlite.STATEMENTS[decoder.statement].sql)
     columns = [column[0] for column in apsw.ext.query_info(empty_database, last).description]
     assert decoder.required <= len(columns) <= len(decoder.fields)
     # A column may have another name than the field it goes to, but not that of another field.

@@ -4,6 +4,7 @@ from functools import cached_property
 
 from outrider.bootstrap.access import AccessRoles
 from outrider.bootstrap.contracts import ContractRoles
+from outrider.kernel.proof.database_verifier import DatabaseVerifier
 from outrider.kernel.reports.certifier import Certifier
 from outrider.kernel.reports.person_reader import PersonReader
 from outrider.kernel.reports.previewer import Previewer
@@ -17,6 +18,10 @@ class ReportRoles(ContractRoles, AccessRoles):
     @cached_property
     def certifier(self) -> Certifier:
         return Certifier(self.foundation, self.reference_memory)
+
+    @cached_property
+    def database_verifier(self) -> DatabaseVerifier:
+        return DatabaseVerifier(self.foundation)
 
     @cached_property
     def previewer(self) -> Previewer:

@@ -12,6 +12,7 @@ from outrider.engines.process_identity import this_host, this_worker
 from outrider.files.event_spool import LocalSpool
 from outrider.kernel.control.stop_sweeper import StopSweeper
 from outrider.kernel.delivery.call_meter import CallMeter
+from outrider.kernel.proof.audit_chainer import AuditChainer
 from outrider.kernel.transactions.workers import WorkerCard
 from outrider.kernel.work.background_loops import BackgroundLoops
 from outrider.kernel.work.database_clock import DatabaseClock
@@ -29,6 +30,10 @@ class WorkRoles(ReceiptRoles, WorkflowRoles, BusRoles):
     @cached_property
     def deadline_expirer(self) -> DeadlineExpirer:
         return DeadlineExpirer(self.foundation)
+
+    @cached_property
+    def audit_chainer(self) -> AuditChainer:
+        return AuditChainer(self.foundation)
 
     @cached_property
     def call_meter(self) -> CallMeter:
@@ -63,6 +68,7 @@ class WorkRoles(ReceiptRoles, WorkflowRoles, BusRoles):
             "deadline expirer": self.deadline_expirer.run,
             "intake cleaner": self.audience_writer.clean,
             "registry follower": self.registry_follower.run,
+            "audit chainer": self.audit_chainer.run,
             "stop sweeper": StopSweeper(self.foundation).run,
             "spool": self.step_recorder(this_worker()).reconcile,
             **{f"bus relay {relay.name}": relay.run for relay in self.bus_relays},

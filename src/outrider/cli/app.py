@@ -15,6 +15,7 @@ class Commands(LazyGroup):
         "demo": "outrider.cli.demo:demo",
         "migrate": "outrider.cli.database:migrate",
         "check": "outrider.cli.database:check",
+        "verify": "outrider.cli.verify:verify",
         "alerts": "outrider.cli.alerts:alerts",
         "serve": "outrider.cli.serve:serve",
         "work": "outrider.cli.work:work",

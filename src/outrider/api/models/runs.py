@@ -231,6 +231,13 @@ class HeldItems(Answer):
     items: int
 
 
+class EventChainAnswer(Answer):
+    """The run's log as a hash chain."""
+
+    events: int
+    head: str = Field(description="The newest hash, which covers every event; in hex.")
+
+
 class CertificateAnswer(Answer):
     """The launch proof, counted from the ledger's own rows."""
 
@@ -247,6 +254,9 @@ class CertificateAnswer(Answer):
         description="As reported by receipts; null for other phases than a launch."
     )
     ledger_digest: str
+    event_chain: EventChainAnswer | None = Field(
+        default=None, description="Null for a run that ended before there were hash chains."
+    )
     issued_at: datetime
 
 

@@ -56,6 +56,7 @@ from outrider.cli.texts.operations import (
     ReceiveMail,
     Suppression,
     Target,
+    Verify,
     Workers,
 )
 
@@ -95,6 +96,7 @@ __all__ = [
     "Session",
     "Suppression",
     "Target",
+    "Verify",
     "Watching",
     "WebServer",
     "Work",

@@ -169,3 +169,12 @@ class Workers:
     SILENT = "silent"
     EVERYTHING = "everything"
     HOLDS = "{jobs} for {target}"
+
+
+class Verify:
+    NOTHING_GIVEN = "give --database to check the database"
+    CHECKED = "{runs:,} runs with {events:,} events, {entries:,} entries of the audit log"
+    BEFORE_CHAIN = "{events:,} events are from before there were hash chains: nothing protects them"
+    WAITING = "{entries:,} entries of the audit log are not chained yet"
+    HOLDS = "[green]Nothing was edited, removed or inserted.[/green]"
+    TAMPERED = "[red]{rows:,} findings: something was changed behind Outrider's back.[/red]"

@@ -15,12 +15,14 @@ from outrider.domain.states import SUCCESSES, TERMINAL_ITEMS, TERMINAL_RUNS, Ite
 from outrider.domain.times import rfc3339
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import (
+    chains,
     delivery_accountings,
     doubts,
     ledger_pages,
     policy_holds,
     run_records,
 )
+from outrider.kernel.transactions.chains import ChainedRun
 from outrider.kernel.transactions.doubts import Settled
 from outrider.kernel.transactions.ledger_pages import LedgerLine, LedgerPosition
 from outrider.kernel.transactions.policy_holds import PolicyHold
@@ -89,6 +91,8 @@ class Certificate:
     """By what its doubts were settled: the last verdict on each item."""
     held: tuple[PolicyHold, ...] = ()
     """How many recipients waited for the workspace's policy before anything was sent to them."""
+    chain: ChainedRun | None = None
+    """The head of the run's hash chain, which covers every event of its log."""
 
     @property
     def holds(self) -> bool:
@@ -118,8 +122,15 @@ class Certificate:
             "accounting": self.accounting.as_document(),
             "receipts": self.receipts_document(),
             "ledgerDigest": self.digest,
+            "eventChain": self.chain_document(),
             "issuedAt": self.issued_at,
         }
+
+    def chain_document(self) -> dict[str, object] | None:
+        """None for a run that ended before there were chains."""
+        if self.chain is None or self.chain.head is None:
+            return None
+        return {"events": self.chain.last_seq, "head": self.chain.head.hex()}
 
     def receipts_document(self) -> dict[str, object] | None:
         """What receipts report about the sent messages, and how many messages they cover. This is
@@ -177,6 +188,7 @@ class Certifier:
             rfc3339(self._clock.now()),
             tuple(settled),
             tuple(held),
+            await self._store.read(chains.run(run_id)),
         )
 
     async def _ledger(self, run_id: RunId) -> AsyncIterator[LedgerLine]:

@@ -6,6 +6,7 @@ from datetime import datetime
 
 import msgspec
 
+from outrider.domain.event_chain import LoggedEntry, content_hash
 from outrider.domain.ids import Scope
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
@@ -28,19 +29,36 @@ class AuditEntry:
 def record(entries: Sequence[AuditEntry], ids: IdSource, now: datetime) -> Transaction[None]:
     if not entries:
         return
+    rows = [
+        LoggedEntry(
+            id_,
+            entry.scope.tenant_id,
+            entry.scope.workspace_id,
+            entry.campaign_id,
+            entry.run_id,
+            entry.job_id,
+            entry.outbox_id,
+            entry.actor,
+            entry.event,
+            now,
+            msgspec.json.encode(entry.detail).decode(),
+        )
+        for id_, entry in zip(ids.batch(len(entries)), entries, strict=True)
+    ]
     yield from ask(
         "insert_audit",
         {
-            "id": ids.batch(len(entries)),
-            "tenant_id": [entry.scope.tenant_id for entry in entries],
-            "workspace_id": [entry.scope.workspace_id for entry in entries],
-            "campaign_id": [entry.campaign_id for entry in entries],
-            "run_id": [entry.run_id for entry in entries],
-            "job_id": [entry.job_id for entry in entries],
-            "outbox_id": [entry.outbox_id for entry in entries],
-            "actor": [entry.actor for entry in entries],
-            "event": [entry.event for entry in entries],
-            "detail": [msgspec.json.encode(entry.detail).decode() for entry in entries],
+            "id": [row.id for row in rows],
+            "tenant_id": [row.tenant_id for row in rows],
+            "workspace_id": [row.workspace_id for row in rows],
+            "campaign_id": [row.campaign_id for row in rows],
+            "run_id": [row.run_id for row in rows],
+            "job_id": [row.job_id for row in rows],
+            "outbox_id": [row.outbox_id for row in rows],
+            "actor": [row.actor for row in rows],
+            "event": [row.event for row in rows],
+            "detail": [row.detail for row in rows],
+            "content": [content_hash(row.canonical()).hex() for row in rows],
         },
         now=now,
     )

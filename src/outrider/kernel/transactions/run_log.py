@@ -11,6 +11,7 @@ import msgspec
 
 from outrider.domain.contract_versions import CONTRACT_VERSION
 from outrider.domain.errors import NotFound
+from outrider.domain.event_chain import LoggedEvent, content_hash
 from outrider.domain.ids import RunId, Scope
 from outrider.domain.run_events import (
     EMITTERS,
@@ -35,7 +36,7 @@ def append(
     contract_version: str = CONTRACT_VERSION,
 ) -> Transaction[list[Appended]]:
     """Append the new ones of these, in order; returns what was appended, with its sequence."""
-    window = _window(run_id, plan_version, drafts, now)
+    window = _window(run_id, plan_version, drafts, now, contract_version)
     rows = yield from ask(
         "append_run_events",
         window,
@@ -52,7 +53,7 @@ def append_alone(
     run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
 ) -> Transaction[None]:
     """The same as a single statement, for a run that is known to exist."""
-    window = _window(run_id, plan_version, drafts, now)
+    window = _window(run_id, plan_version, drafts, now, CONTRACT_VERSION)
     yield from ask_alone(
         "append_run_events",
         window,
@@ -63,26 +64,46 @@ def append_alone(
 
 
 def _window(
-    run_id: RunId, plan_version: str, drafts: Sequence[EventDraft], now: datetime
+    run_id: RunId,
+    plan_version: str,
+    drafts: Sequence[EventDraft],
+    now: datetime,
+    contract_version: str,
 ) -> Window:
-    """Each key once, at its first occurrence: SQLite's guard against REPLACE would refuse the
-    second row before ON CONFLICT could omit it, and an omitted row would waste a number."""
+    """Each key once, at its first occurrence: the second would be refused with all the others."""
     by_key: dict[str, EventDraft] = {}
     for draft in drafts:
         key = event_key(run_id, draft.step_id, draft.logical_attempt, draft.type, plan_version)
         by_key.setdefault(key, draft)
-    drafts = list(by_key.values())
+    events = [
+        LoggedEvent(
+            run_id,
+            draft.type.value,
+            draft.occurred_at or now,
+            draft.step_id,
+            draft.logical_attempt,
+            draft.engine_attempt,
+            EMITTERS[draft.type].value,
+            plan_version,
+            key,
+            contract_version,
+            draft.signal_id,
+            msgspec.json.encode(draft.payload).decode(),
+        )
+        for key, draft in by_key.items()
+    ]
     return {
-        "place": range(len(drafts)),
-        "key": list(by_key),
-        "type": [draft.type.value for draft in drafts],
-        "emitter": [EMITTERS[draft.type].value for draft in drafts],
-        "step_id": [draft.step_id for draft in drafts],
-        "logical_attempt": [draft.logical_attempt for draft in drafts],
-        "engine_attempt": [draft.engine_attempt for draft in drafts],
-        "signal_id": [draft.signal_id for draft in drafts],
-        "payload": [msgspec.json.encode(draft.payload).decode() for draft in drafts],
-        "occurred_at": [draft.occurred_at or now for draft in drafts],
+        "place": range(len(events)),
+        "key": [event.key for event in events],
+        "type": [event.type for event in events],
+        "emitter": [event.emitter for event in events],
+        "step_id": [event.step_id for event in events],
+        "logical_attempt": [event.logical_attempt for event in events],
+        "engine_attempt": [event.engine_attempt for event in events],
+        "signal_id": [event.signal_id for event in events],
+        "payload": [event.payload for event in events],
+        "occurred_at": [event.occurred_at for event in events],
+        "content": [content_hash(event.canonical()).hex() for event in events],
     }
 
 

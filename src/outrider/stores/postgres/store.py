@@ -73,6 +73,10 @@ _LOST = (
     asyncpg.IdleInTransactionSessionTimeoutError,
 )  # fmt: skip
 
+EVENT_ONCE = "run_events_run_id_idempotency_key_key"
+"""Refuses an event that another transaction logged while this one waited for the run's row. Like a
+serialization failure, it passes: whoever tries again finds the event in the log."""
+
 _IN_THE_WAY = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
 
 
@@ -290,6 +294,8 @@ async def _applied(connection: Connection) -> Mapping[str, str]:
 
 def _translated(error: BaseException, url: str) -> StoreError:
     message = without_password(str(error), url)
+    if isinstance(error, asyncpg.UniqueViolationError) and error.constraint_name == EVENT_ONCE:
+        return StoreUnavailable("another process logged the same event at the same moment")
     if isinstance(error, asyncpg.IntegrityConstraintViolationError):
         return StoreRefused(f"the database refused the statement: {message}")
     if isinstance(error, asyncpg.UndefinedTableError):

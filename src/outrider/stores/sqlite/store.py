@@ -21,6 +21,7 @@ import apsw
 import msgspec
 
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
+from outrider.domain.event_chain import NO_HASH, next_hash
 from outrider.files.private_files import keep_others_out
 from outrider.limits.stores import (
     SQLITE_BUSY_SECONDS,
@@ -344,6 +345,25 @@ def _data_version(connection: apsw.Connection) -> object:
     return connection.pragma("data_version")
 
 
+class RunningChain:
+    """The chain's hash up to each row of a window, which begins with the head before it."""
+
+    def __init__(self) -> None:
+        self._hash: bytes | None = None
+
+    def step(self, *given: Any) -> None:
+        head, sequence, content = given
+        self._hash = next_hash(self._hash or head or NO_HASH, sequence, content)
+
+    def value(self) -> bytes | None:
+        return self._hash
+
+    final = value
+
+    def inverse(self, *_: Any) -> None:
+        raise AssertionError("a chain begins with the window and only grows")
+
+
 def add_functions(connection: apsw.Connection) -> None:
     """Functions that migrations and statements need and SQLite lacks."""
 
@@ -360,6 +380,7 @@ def add_functions(connection: apsw.Connection) -> None:
     connection.create_scalar_function("sha256", sha256, 1, deterministic=True)
     connection.create_scalar_function("crc32", crc, 1, deterministic=True)
     connection.create_scalar_function("lowered", lowered, 1, deterministic=True)
+    connection.create_window_function("outrider_chain", RunningChain, 3)
 
 
 def _with_times(row: Sequence[Any], times: tuple[int, ...]) -> list[Any]:

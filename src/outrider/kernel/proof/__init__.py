@@ -1,0 +1,1 @@
+"""Proof: hash chains, seals, and what shows that nothing was changed since."""

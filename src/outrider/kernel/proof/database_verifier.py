@@ -1,0 +1,196 @@
+"""The database verifier: walks every hash chain and names each row that was tampered with.
+
+It reads, in pages, beside running workers. Whoever can rewrite a chain from some entry to its end,
+head included, is found only by a head that is kept elsewhere: docs/explanation/evidence.md.
+"""
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from outrider.domain.chain_walk import ChainWalk, TamperedEntry, Tampering
+from outrider.domain.event_chain import content_hash
+from outrider.domain.ids import RunId
+from outrider.kernel.foundation import Foundation
+from outrider.kernel.transactions import chains
+from outrider.kernel.transactions.chains import AuditHead, AuditLink, ChainedRun
+from outrider.kernel.transactions.paging import FIRST
+from outrider.limits.proof import FINDINGS_MAX, VERIFY_PAGE_ROWS, VERIFY_PAGE_RUNS
+
+DATABASE = "database"
+"""The actor of entries that a trigger writes. They have no hash of their own."""
+
+
+class Proven(StrEnum):
+    """What a chain covers."""
+
+    RUN = "run"
+    RUN_EVENT = "run_event"
+    AUDIT_ENTRY = "audit_entry"
+
+
+@dataclass(frozen=True, slots=True)
+class TamperedRow:
+    what: Proven
+    how: Tampering
+    where: str
+    """The run or the workspace."""
+    which: str
+    """The row: its sequence, or its id."""
+
+
+@dataclass(slots=True)
+class Verification:
+    checked: Counter[Proven] = field(default_factory=Counter)
+    before_chain: int = 0
+    """Run events from before there were chains: nothing protects them."""
+    waiting: int = 0
+    """Entries of the audit log that are not chained yet."""
+    tampered: int = 0
+    findings: list[TamperedRow] = field(default_factory=list)
+
+    @property
+    def holds(self) -> bool:
+        return self.tampered == 0
+
+    def note(self, finding: TamperedRow) -> None:
+        self.tampered += 1
+        if len(self.findings) < FINDINGS_MAX:
+            self.findings.append(finding)
+
+
+class DatabaseVerifier:
+    def __init__(self, foundation: Foundation) -> None:
+        self._store = foundation.store
+
+    async def verify(self) -> Verification:
+        found = Verification()
+        began = False
+        async for run in self._runs():
+            found.checked[Proven.RUN] += 1
+            walk = await self._verify_events(run, found)
+            # Ids grow with time, so that no run is older than those before it.
+            if began and walk.head is None and walk.before_chain:
+                found.note(TamperedRow(Proven.RUN, Tampering.UNCHAINED, run.run_id, run.run_id))
+            began |= walk.head is not None and not walk.before_chain
+        async for head in self._heads():
+            await self._verify_audit(head, found)
+        await self._find_unchained(found)
+        return found
+
+    async def _runs(self) -> AsyncIterator[ChainedRun]:
+        after = FIRST
+        while True:
+            page = await self._store.read(chains.runs_after(after, VERIFY_PAGE_RUNS))
+            for run in page:
+                yield run
+            if len(page) < VERIFY_PAGE_RUNS:
+                return
+            after = page[-1].run_id
+
+    async def _verify_events(self, run: ChainedRun, found: Verification) -> ChainWalk:
+        """Up to the counter that was read with the head: the run may go on meanwhile."""
+        walk, after = ChainWalk(), 0
+        while True:
+            page = await self._store.read(
+                chains.events_after(run.run_id, after, run.last_seq, VERIFY_PAGE_ROWS)
+            )
+            for each in page:
+                walk.step(each.run_seq, each.hash, content_hash(each.event.canonical()))
+            found.checked[Proven.RUN_EVENT] += len(page)
+            if len(page) < VERIFY_PAGE_ROWS:
+                break
+            after = page[-1].run_seq
+        walk.end(run.last_seq, run.head)
+        found.before_chain += walk.before_chain
+        for entry in walk.found:
+            found.note(_of_run(run.run_id, entry))
+        if run.beyond is not None:
+            entry = TamperedEntry(run.beyond, run.beyond, Tampering.INSERTED)
+            found.note(_of_run(run.run_id, entry))
+        return walk
+
+    async def _heads(self) -> AsyncIterator[AuditHead]:
+        after = FIRST
+        while True:
+            page = await self._store.read(chains.audit_heads_after(after, VERIFY_PAGE_RUNS))
+            for head in page:
+                yield head
+            if len(page) < VERIFY_PAGE_RUNS:
+                return
+            after = page[-1].workspace_id
+
+    async def _verify_audit(self, head: AuditHead, found: Verification) -> None:
+        walk, after, signed_off = ChainWalk(), 0, False
+        ids: dict[int, str] = {}
+        while True:
+            page = await self._store.read(
+                chains.audit_links_after(head.workspace_id, after, VERIFY_PAGE_ROWS)
+            )
+            page = [link for link in page if link.seq <= head.seq]
+            for link in page:
+                content = _content(link)
+                known = len(walk.found)
+                walk.step(link.seq, bytes(link.hash), content)
+                if len(walk.found) > known:
+                    ids[link.seq] = link.id
+                elif signed_off and _is_foreign(link, content):
+                    found.note(_of_audit(head, link.id, Tampering.INSERTED))
+                signed_off |= link.content_hash is not None
+            found.checked[Proven.AUDIT_ENTRY] += len(page)
+            if len(page) < VERIFY_PAGE_ROWS:
+                break
+            after = page[-1].seq
+        walk.end(head.seq, head.hash)
+        for entry in walk.found:
+            which = ids.get(entry.first, _span(entry))
+            found.note(_of_audit(head, which, entry.how))
+
+    async def _find_unchained(self, found: Verification) -> None:
+        """Entries that are in no chain and wait for none, and runs that only the log remembers."""
+        after, lost = FIRST, set[str]()
+        while True:
+            page = await self._store.read(chains.audit_places_after(after, VERIFY_PAGE_ROWS))
+            for place in page:
+                found.waiting += bool(place.is_waiting)
+                if not place.is_chained and not place.is_waiting:
+                    found.note(
+                        TamperedRow(
+                            Proven.AUDIT_ENTRY,
+                            Tampering.INSERTED,
+                            place.workspace_id,
+                            place.id,
+                        )
+                    )
+                if place.lacks_run and place.run_id is not None:
+                    lost.add(place.run_id)
+            if len(page) < VERIFY_PAGE_ROWS:
+                break
+            after = page[-1].id
+        for run_id in sorted(lost):
+            found.note(TamperedRow(Proven.RUN, Tampering.REMOVED, run_id, run_id))
+
+
+def _content(link: AuditLink) -> bytes | None:
+    return None if link.entry is None else content_hash(link.entry.canonical())
+
+
+def _is_foreign(link: AuditLink, content: bytes | None) -> bool:
+    """Not written by Outrider: it lacks the hash that Outrider's entries have, or has another."""
+    entry = link.entry
+    if link.content_hash is None:
+        return entry is not None and entry.actor != DATABASE
+    return bytes(link.content_hash) != content
+
+
+def _of_run(run_id: RunId, entry: TamperedEntry) -> TamperedRow:
+    return TamperedRow(Proven.RUN_EVENT, entry.how, run_id, _span(entry))
+
+
+def _of_audit(head: AuditHead, which: str, how: Tampering) -> TamperedRow:
+    return TamperedRow(Proven.AUDIT_ENTRY, how, head.workspace_id, which)
+
+
+def _span(entry: TamperedEntry) -> str:
+    return str(entry.first) if entry.first == entry.last else f"{entry.first}-{entry.last}"
