@@ -29,6 +29,7 @@ from outrider.domain.states import Channel, ItemStatus, success_status
 from outrider.domain.workspaces import WorkspaceName
 from outrider.gateways.content import Content
 from outrider.gateways.directory import FAMILIES, GATEWAY_TYPES, Gateways
+from outrider.gateways.families.push_options import topic
 from outrider.gateways.family import Target
 from outrider.gateways.http_client import HttpClient
 from outrider.gateways.provider import Credential
@@ -284,8 +285,15 @@ async def test_fcm_is_called_as_its_api_requires(client: HttpClient) -> None:
     assert request.line == "POST /base/v1/projects/shop/messages:send HTTP/1.1"
     assert request.headers["authorization"] == f"Bearer {PLANTED}"
     assert request.headers["x-outrider-reference"] == REFERENCE
-    notification = {"title": "Offer", "body": "Hello"}
-    assert request.document == {"message": {"token": "token-1", "notification": notification}}
+    assert request.document == {
+        "message": {
+            "token": "token-1",
+            "notification": {"title": "Offer", "body": "Hello"},
+            "android": {"notification": {"tag": REFERENCE}},
+            "apns": {"headers": {"apns-collapse-id": REFERENCE}},
+            "webpush": {"headers": {"Topic": topic(REFERENCE)}},
+        }
+    }
 
 
 async def test_mastodon_is_called_as_its_api_requires(client: HttpClient) -> None:

@@ -1,10 +1,11 @@
 """The content of a message, however it was submitted: rendered here, or a direct intent's payload.
 
 The `sms` and `push` types forward a payload unchanged; every other type reads `to`, `subject` and
-`body` from it, and refuses it before any traffic if they are missing.
+`body` from it, and refuses it before any traffic if they are missing. Some read more of it.
 """
 
 from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from outrider.domain.call_results import Rejected
@@ -13,6 +14,7 @@ from outrider.domain.message_content import Enclosure
 from outrider.domain.submission import GatewayType
 
 INCOMPLETE = "a direct payload requires the strings 'to' and 'body'; 'subject' must be a string"
+NOTHING_ELSE: Mapping[str, Any] = MappingProxyType({})
 
 
 class Content(NamedTuple):
@@ -22,6 +24,8 @@ class Content(NamedTuple):
     enclosures: Sequence[Enclosure] = ()
     unsubscribe_url: str | None = None
     html: bool = False
+    payload: Mapping[str, Any] = NOTHING_ELSE
+    """A direct intent's whole payload: some families read more of it, such as a template."""
 
 
 class Carried(Protocol):
@@ -63,8 +67,9 @@ def content(reservation: Carried, *, addressed: bool = True) -> Content | None:
     if subject is not None and not isinstance(subject, str):
         return None
     return Content(
-        to, subject, body, reservation.enclosures, reservation.unsubscribe_url, is_html(body)
-    )
+        to, subject, body, reservation.enclosures, reservation.unsubscribe_url, is_html(body),
+        payload,
+    )  # fmt: skip
 
 
 def refuse_enclosures(gateway: GatewayType) -> Rejected:

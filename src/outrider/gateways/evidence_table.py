@@ -10,7 +10,7 @@ from outrider.gateways.directory import GATEWAY_TYPES
 
 HEADER = (
     "| type | key | look-up | what has to agree | absent counts after | asked for | reference"
-    " returns in |\n|---|---|---|---|---|---|---|\n"
+    " returns in | a repeat replaces the first by |\n|---|---|---|---|---|---|---|---|\n"
 )
 
 
@@ -28,7 +28,8 @@ def _row(gateway: GatewayType) -> str:
         key += ", same bytes"
     asked = _look_up(evidence.look_up, declared=evidence.declared_look_up)
     receipts = "" if evidence.receipts is None else evidence.receipts.returns
-    return f"| {' | '.join((f'`{gateway.name}`', key, *asked, receipts))} |\n"
+    replaced = evidence.collapses or ""
+    return f"| {' | '.join((f'`{gateway.name}`', key, *asked, receipts, replaced))} |\n"
 
 
 def _look_up(look_up: LookUp | None, *, declared: bool) -> tuple[str, str, str, str]:

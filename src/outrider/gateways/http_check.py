@@ -29,6 +29,9 @@ TRUST = (
     " machine trusts (SSL_CERT_FILE names others)."
 )
 
+USABLE = "Set it to one that the provider accepts, for this account and this use."
+LATER = "Check again later."
+
 Code = str | int
 
 
@@ -106,11 +109,10 @@ def judged(
             CheckStep.CREDENTIAL, message, "Give it read access so that it can be checked."
         )
     if status in REFUSED or unknown:
-        hint = "Set it to one that the provider accepts, for this account and this use."
-        return CheckFailure(CheckStep.CREDENTIAL, f"{name} was refused: {reply}", hint)
+        return CheckFailure(CheckStep.CREDENTIAL, f"{name} was refused: {reply}", USABLE)
     if status in BUSY:
         message = f"the provider is busy: {reply}"
-        return CheckWarning(CheckStep.REQUEST, message, "Check again later.")
+        return CheckWarning(CheckStep.REQUEST, message, LATER)
     return CheckFailure(CheckStep.REQUEST, *_trouble(question, status, reply))
 
 

@@ -37,7 +37,7 @@ from outrider.domain.submission import GatewayType
 from outrider.gateways.content import INCOMPLETE, Content, content, refuse_enclosures
 from outrider.gateways.family import Target
 from outrider.gateways.http import ReceivedAnswer, is_about_certificates, words_of
-from outrider.gateways.http_check import Question, judged, unanswered
+from outrider.gateways.http_check import LATER, USABLE, Question, judged, unanswered
 from outrider.gateways.look_ups import NoAnswer, as_target_declares, fingerprint, recipe_of
 from outrider.limits.gateways import (
     CREDENTIAL_REREAD_SECONDS,
@@ -48,7 +48,7 @@ from outrider.limits.gateways import (
     PROVIDER_CONCURRENCY,
 )
 from outrider.ports.gateway import LookUpQuestion, Reservation
-from outrider.ports.target_check import CheckFinding
+from outrider.ports.target_check import CheckFailure, CheckFinding, CheckStep, CheckWarning
 
 REFERENCE_HEADER = "X-Outrider-Reference"
 """For providers without a field for it: they ignore it, but traces and the simulator use it."""
@@ -112,6 +112,9 @@ class ProviderGateway(ABC):
     options: ClassVar[frozenset[str]]
     addressed: ClassVar[bool] = True
     carries_enclosures: ClassVar[bool] = False
+    documents: ClassVar[frozenset[str]] = frozenset()
+    """Credentials that are never sent themselves, so they may have several lines: keys that sign,
+    and files that contain one."""
 
     def __init__(self, target: Target, *credentials: str) -> None:
         target.refuse_options_but(self.type.name, self.options)
@@ -130,7 +133,10 @@ class ProviderGateway(ABC):
         self._client = target.client
         self._timeout_seconds = target.settings.timeout_seconds
         values = target.credentials(*credentials)
-        self._credentials = {name: Credential(target, name, values[name]) for name in credentials}
+        self._credentials = {
+            name: Credential(target, name, values[name], is_sent=name not in self.documents)
+            for name in credentials
+        }
 
     @abstractmethod
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
@@ -155,12 +161,26 @@ class ProviderGateway(ABC):
             return Rejected("invalid_request", "a reference travels in a header")
         used = self._secrets()
         result = await self._post(reservation, message)
-        if _is_unauthorized(result) and self._secrets(read_again=True) != used:
-            # Rotated since it was read; the delay is ours, so the new one gets a try.
-            result = await self._post(reservation, message)
+        if _is_unauthorized(result):
+            is_rotated = self._secrets(read_again=True) != used
+            if self.sign_out() or is_rotated:
+                # Rotated or revoked since it was read; the delay is ours, so it gets a try.
+                result = await self._post(reservation, message)
         return result
 
+    async def sign_in(self) -> CallResult | None:
+        """Gets the token that the request needs, where a credential is exchanged for one. None: it
+        has one, or needs none. It is asked before every request, and makes few of its own."""
+        return None
+
+    def sign_out(self) -> bool:
+        """The token was refused. Whether there was one that another can replace."""
+        return False
+
     async def _post(self, reservation: Reservation, message: Content) -> CallResult:
+        refusal = await self.sign_in()
+        if refusal is not None:
+            return refusal
         try:
             request = self.compose(reservation.reference, message)
         except ValueError as error:
@@ -286,6 +306,16 @@ class ProviderGateway(ABC):
             text = text.replace(secret, "[redacted]")
         return text[:ERROR_DETAIL_MAX_CHARACTERS]
 
+    def not_signed_in(self, refusal: CallResult, url: URL, credential: str) -> CheckFinding:
+        """For a family's `check`: what it means that `sign_in` failed."""
+        if isinstance(refusal, AttemptError):
+            return unanswered(url, refusal)
+        detail = getattr(refusal, "detail", "")
+        if isinstance(refusal, Throttled):
+            return CheckWarning(CheckStep.REQUEST, f"the provider is busy: {detail}", LATER)
+        message = f"the credential '{credential}' was refused: {detail}"
+        return CheckFailure(CheckStep.CREDENTIAL, message, USABLE)
+
     async def ask(self, question: Question, seconds: float) -> CheckFinding | None:
         """For a family's `check`: what the provider's answer says about the target."""
         answer = await self._client.ask(
@@ -317,9 +347,11 @@ class Credential:
         name: str,
         value: str,
         *,
+        is_sent: bool = True,
         seconds: Callable[[], float] = time.monotonic,
     ) -> None:
         self._target, self._name, self._seconds = target, name, seconds
+        self._is_sent = is_sent
         self._value, self._read_at = self._usable(value), seconds()
 
     def value(self) -> str:
@@ -335,7 +367,7 @@ class Credential:
 
     def _usable(self, value: str) -> str:
         value = value.strip()
-        if not value or not (value.isascii() and value.isprintable()):
+        if not value or (self._is_sent and not (value.isascii() and value.isprintable())):
             raise InvalidInput(
                 f"the credential '{self._name}' of submission target '{self._target.name}' "
                 "cannot be sent",

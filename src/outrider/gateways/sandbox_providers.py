@@ -321,6 +321,8 @@ PROVIDERS: Final = (
 
 HARMLESS: Final = (
     Harmless("OPTIONS", "/(sms|push)/send"),
+    # Google's exchange of a service account for an access token.
+    Harmless("POST", "/token", {"access_token": "sandbox", "expires_in": 3_599}),
     Harmless("GET", "/domains", {"object": "list", "data": []}, "Bearer"),
     Harmless("GET", "/2010-04-01/Accounts/[^/]+/Messages.json", {"messages": []}, "Basic"),
     Harmless("GET", "/2010-04-01/Accounts/[^/]+/Calls.json", {"calls": []}, "Basic"),

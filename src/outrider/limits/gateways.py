@@ -20,6 +20,9 @@ LOOK_UP_DELAY_SECONDS = 60.0
 """Of a target's own look-up, unless it says otherwise: how far behind its records may be."""
 LOOK_UP_RETENTION_SECONDS = 7 * 86_400.0
 CREDENTIAL_REREAD_SECONDS = 60.0
+TOKEN_RENEWAL_SECONDS = 300.0
+"""Before its end, an access token is renewed."""
+TOKEN_EXCHANGE_SECONDS = 10.0
 HTTP_TIMEOUT_SECONDS = 10.0
 HTTP_ANSWER_MAX_BYTES = 65_536
 HTTP_HEADERS_MAX_BYTES = 32_768

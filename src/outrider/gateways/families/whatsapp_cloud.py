@@ -1,7 +1,8 @@
 """The `whatsapp_cloud` gateway type: WhatsApp messages through Meta's Graph API.
 
-A reservation becomes `POST {gatewayUrl}/{version}/{phoneNumberId}/messages`, as free text or as the
-one parameter of a template. The reference is returned in every receipt, but dedupes nothing.
+A reservation becomes `POST {gatewayUrl}/{version}/{phoneNumberId}/messages`, as free text or as an
+approved template with the message's parameters (`whatsapp_templates.py`). The reference is returned
+in every receipt, but dedupes nothing.
 """
 
 from typing import Any, Final
@@ -9,13 +10,15 @@ from typing import Any, Final
 import msgspec
 
 from outrider.domain.addresses import normalise_phone
-from outrider.domain.call_results import Rejected
+from outrider.domain.call_results import CallResult, Held, Rejected
+from outrider.domain.errors import InvalidInput
 from outrider.domain.evidence import Evidence, Receipts
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType
 from outrider.gateways.content import Content
 from outrider.gateways.families.whatsapp_receipts import receipt_reader
+from outrider.gateways.families.whatsapp_templates import UsualTemplate, template_of
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
 from outrider.gateways.http_check import Question
@@ -26,9 +29,11 @@ from outrider.gateways.provider import (
     Request,
     json_request,
 )
+from outrider.ports.gateway import Reservation
 from outrider.ports.target_check import CheckFinding
 
 VERSION_DEFAULT: Final = "v23.0"
+TEMPLATE_REFUSED: Final = "template_refused"
 
 WHATSAPP_CLOUD = GatewayType(
     "whatsapp_cloud",
@@ -48,10 +53,10 @@ OURS: Final[Reasons] = {
     131005: "unauthorized",
     131031: "unauthorized",
     131042: "unauthorized",
-    # The template is the target's option, and so the same for every message.
-    132001: "template_refused",
-    132015: "template_refused",
-    132016: "template_refused",
+    # The target's own template is the same for every message.
+    132001: TEMPLATE_REFUSED,
+    132015: TEMPLATE_REFUSED,
+    132016: TEMPLATE_REFUSED,
     133010: "unauthorized",
 }
 REASONS: Final[Reasons] = {
@@ -71,6 +76,9 @@ REASONS: Final[Reasons] = {
     132005: "invalid_message",
     132007: "invalid_message",
     132012: "invalid_message",
+    132018: "invalid_message",
+    132068: "invalid_message",
+    132069: "invalid_message",
 }
 
 
@@ -93,7 +101,16 @@ _decoder = msgspec.json.Decoder(_Answer)
 
 class WhatsAppCloudGateway(ProviderGateway):
     type = WHATSAPP_CLOUD
-    options = frozenset({"version", "phoneNumberId", "template", "templateLanguage"})
+    options = frozenset(
+        {
+            "version",
+            "phoneNumberId",
+            "template",
+            "templateLanguage",
+            "templateHeader",
+            "templateButtons",
+        }
+    )
     source = "https://developers.facebook.com/docs/whatsapp/cloud-api/support/error-codes"
     reasons = REASONS
     ours = OURS
@@ -104,20 +121,35 @@ class WhatsAppCloudGateway(ProviderGateway):
         version = target.option("version", VERSION_DEFAULT)
         number = target.option("phoneNumberId")
         self._url = base_url(target.url) / version / number / "messages"
-        self._template = target.option("template", "")
-        self._language = target.option("templateLanguage", "en_US")
+        self._template = UsualTemplate.of(target)
+
+    async def call(self, reservation: Reservation) -> CallResult:
+        result = await super().call(reservation)
+        own = (reservation.payload or {}).get("template")
+        if isinstance(result, Held) and result.reason == TEMPLATE_REFUSED and own is not None:
+            # The message chose this template itself, so others may well be accepted.
+            return Rejected("invalid_message", result.detail)
+        return result
 
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
         number = normalise_phone(content.to)
         if number is None:
             return Rejected("invalid_recipient", "not an E.164 phone number")
-        document = {
+        try:
+            template = template_of(content, self._template)
+        except InvalidInput as error:
+            return Rejected("invalid_message", error.message)
+        document: dict[str, Any] = {
             "messaging_product": "whatsapp",
             "recipient_type": "individual",
             "to": number,
             "biz_opaque_callback_data": reference,
-            **self._message(content.body),
         }
+        if template is None:
+            text = {"preview_url": False, "body": content.body}
+            document |= {"type": "text", "text": text}
+        else:
+            document |= {"type": "template", "template": template}
         return json_request(self._url, document, self.bearer("accessToken"))
 
     def read(self, body: bytes) -> ProviderReply:
@@ -125,17 +157,6 @@ class WhatsAppCloudGateway(ProviderGateway):
         error = answer.error or _Error()
         message_id = answer.messages[0].id if answer.messages else None
         return ProviderReply(message_id, error.code, error.message)
-
-    def _message(self, body: str) -> dict[str, Any]:
-        if not self._template:
-            return {"type": "text", "text": {"preview_url": False, "body": body}}
-        parameters = [{"type": "text", "text": body}]
-        template = {
-            "name": self._template,
-            "language": {"code": self._language},
-            "components": [{"type": "body", "parameters": parameters}],
-        }
-        return {"type": "template", "template": template}
 
     async def check(self, seconds: float) -> CheckFinding | None:
         # https://developers.facebook.com/docs/graph-api/reference/whats-app-business-account-to-number-current-status
