@@ -270,3 +270,23 @@ def test_the_servers_own_worker_is_on_the_page(page: Page) -> None:
     row = page.get_by_role("region", name="Workers").locator("tbody tr").first
     expect(row).to_contain_text("Alive")
     expect(row).to_contain_text("process")
+
+
+def test_a_rejected_intent_is_sent_again_as_a_new_one_after_a_question(
+    page: Page, world: World
+) -> None:
+    payload = {"to": "nobody", "message": "Hi"}
+    path = "/intents/again%2F1"
+    rejected = {"intentId": "again/1", "submissionTarget": SMS, "payload": payload}
+    world.call("POST", "/intents", rejected)
+    is_rejected = lambda: bool(world.call("GET", path)["status"] == "REJECTED")  # noqa: E731
+    world.until(is_rejected)
+    page.goto(f"/#{path}")
+    page.get_by_role("button", name="Send again").click()
+    asked = page.get_by_role("dialog")
+    expect(asked).to_contain_text("Send this message again?")
+    asked.get_by_role("button", name="Send again").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("again/1~2")
+    page.get_by_role("link", name="again/1", exact=True).click()
+    expect(page.get_by_role("link", name="again/1~2")).to_be_visible()
+    expect(page.get_by_role("button", name="Send again")).to_have_count(0)

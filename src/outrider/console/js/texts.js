@@ -359,6 +359,10 @@ export const intents = {
   intents: "Intents",
   resubmits: "Resubmits",
   resubmittedAs: "Resubmitted as",
+  sendAgain: "Send again",
+  sendAgainQuestion: "Send this message again?",
+  sendAgainWords: "A new intent with the same target and payload is submitted. This one stays as it is, and each"
+    + " links to the other.",
   about: "Single messages that programs submitted.",
   all: "All",
   pending: "Pending",

@@ -1,6 +1,6 @@
 // Single messages that programs submitted: where each stands, and one of them with its attempts.
 
-import { get, segment } from "../api.js";
+import { get, post, segment } from "../api.js";
 import { watchBlockers } from "../blocker_watch.js";
 import { h, render } from "../dom.js";
 import { besides } from "../state/blockers.js";
@@ -8,8 +8,9 @@ import { deliveryName } from "../state/delivery.js";
 import { plural } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { blockerNotes } from "../parts/blockers.js";
-import { linkButton } from "../parts/controls.js";
+import { button, linkButton } from "../parts/controls.js";
 import { copyableId } from "../parts/copying.js";
+import { ask } from "../parts/dialog.js";
 import { empty } from "../parts/feedback.js";
 import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
@@ -83,6 +84,8 @@ async function draw({ main, id, signal, frame }) {
     title: intent.intentId,
     crumbs: [[texts.intents, "#/intents"]],
     beside: pill(intent.inDoubt ? "in_doubt" : intent.status),
+    actions: frame.canOperate && mayGoAgain(intent)
+      ? [button(texts.sendAgain, { onclick: () => sendAgain(intent) })] : [],
     under: [texts.item, copyableId(intent.outboxId,
       { link: makeHash("items", intent.outboxId), what: texts.itemId })],
   });
@@ -107,6 +110,24 @@ async function draw({ main, id, signal, frame }) {
     ),
   );
   return intent.status === "PENDING";
+}
+
+/** One that ended unsent, and has not been sent again; a doubt is settled instead. */
+function mayGoAgain(intent) {
+  const hasEnded = intent.status === "EXHAUSTED" || intent.status === "REJECTED";
+  return hasEnded && !intent.inDoubt && !intent.resubmittedAs;
+}
+
+async function sendAgain(intent) {
+  const made = await ask({
+    heading: texts.sendAgainQuestion,
+    words: texts.sendAgainWords,
+    confirm: texts.sendAgain,
+    act: () => post(`/intents/${segment(intent.intentId)}/resubmit`),
+  });
+  if (made) {
+    location.hash = makeHash("intents", made.intentId);
+  }
 }
 
 function intentFacts(intent) {
