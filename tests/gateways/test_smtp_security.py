@@ -209,7 +209,7 @@ async def test_a_target_has_its_own_letterhead() -> None:
     assert message["Reply-To"] == "help@example.test"
     assert message["List-Unsubscribe"] == f"<https://example.test/u/{REFERENCE}?one=click>"
     assert message["List-Unsubscribe-Post"] == "List-Unsubscribe=One-Click"
-    assert message["Message-ID"] == f"<{REFERENCE}@outrider>"
+    assert message["Message-ID"] == f"<{REFERENCE}@example.test>"
 
 
 async def test_a_plain_target_has_no_unsubscribe_headers() -> None:

@@ -61,7 +61,7 @@ def test_a_message_without_files_is_one_text_as_before() -> None:
     assert composed(body="Hi\nthere") == (
         b"From: outrider@localhost\r\nTo: ada@example.test\r\nSubject: Offer\r\n"
         b"Date: Mon, 02 Nov 2026 09:30:00 +0000\r\n"
-        b"Message-ID: <" + REFERENCE.encode() + b"@outrider>\r\n"
+        b"Message-ID: <" + REFERENCE.encode() + b"@localhost>\r\n"
         b"X-Outrider-Reference: " + REFERENCE.encode() + b"\r\n"
         b"MIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\n"
         b"Content-Transfer-Encoding: 7bit\r\n\r\nHi\r\nthere\r\n"

@@ -27,7 +27,9 @@ _SECRET_WORDS = frozenset(
         "credentials", "authorization", "authorisation", "apikey", "cookie",
     }
 )  # fmt: skip
-_SECRET_KEYS = frozenset({"api", "access", "private", "secret", "signing", "encryption", "root"})
+_SECRET_KEYS = frozenset(
+    {"api", "access", "dkim", "private", "secret", "signing", "encryption", "root"}
+)
 _ADDRESSES = frozenset({"push token", "device token", "registration token"})
 """Where a message goes is not a secret."""
 

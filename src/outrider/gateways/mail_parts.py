@@ -1,4 +1,4 @@
-"""The parts of an e-mail with attachments: a text and its files become one multipart body.
+"""The parts of an e-mail: its text in two forms, and its files, become one multipart body.
 
 A file's bytes are in base64, so no line of them is a boundary; its name and type are written so
 that nothing in them ends a header or names a folder.
@@ -22,31 +22,40 @@ _OTHER_MESSAGES = ("multipart/", "message/")
 
 
 class Part(NamedTuple):
-    """Headers with bare line feeds, and content with mail line ends."""
+    """Headers with bare line feeds, and content with mail line ends; the last one is left out."""
 
     headers: str
     content: bytes
 
 
 def mixed(text: Part, reference: str, enclosures: Sequence[Enclosure]) -> Part:
-    """The text, also in base64, and then the files."""
-    edge = boundary(reference)
+    """The text and then the files."""
+    return _joined("mixed", boundary(reference), (text, *map(_enclosed, enclosures)))
+
+
+def alternative(plain: Part, rich: Part, reference: str) -> Part:
+    """The same in two forms; a program shows the last one that it understands (RFC 2046, 5.1.4)."""
+    return _joined("alternative", boundary(reference, "text_"), (plain, rich))
+
+
+def _joined(kind: str, edge: str, parts: Iterable[Part]) -> Part:
     pieces: list[bytes] = []
-    for part in (text, *map(_enclosed, enclosures)):
+    for part in parts:
         head = f"--{edge}\n{part.headers}\n".replace("\n", "\r\n")
-        pieces += (head.encode("ascii"), part.content)
-    pieces.append(f"--{edge}--\r\n".encode("ascii"))
-    headers = f'Content-Type: multipart/mixed;\n boundary="{edge}"\n'
+        # The line end before a boundary belongs to the boundary.
+        pieces += (head.encode("ascii"), part.content, b"\r\n")
+    pieces.append(f"--{edge}--".encode("ascii"))
+    headers = f'Content-Type: multipart/{kind};\n boundary="{edge}"\n'
     return Part(headers, b"".join(pieces))
 
 
-def boundary(reference: str) -> str:
-    """The same for every attempt. Its `=_` cannot occur in base64."""
-    return f"=_outrider_{hashlib.sha256(reference.encode()).hexdigest()[:40]}"
+def boundary(reference: str, use: str = "") -> str:
+    """The same for every attempt. Its `=_` is in no encoded part, and in no part that is not."""
+    return f"=_outrider_{use}{hashlib.sha256(reference.encode()).hexdigest()[:40]}"
 
 
 def base64_lines(content: bytes) -> bytes:
-    return base64.encodebytes(content).replace(b"\n", b"\r\n")
+    return base64.encodebytes(content).replace(b"\n", b"\r\n").removesuffix(b"\r\n")
 
 
 def safe_name(name: str) -> str:

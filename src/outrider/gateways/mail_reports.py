@@ -35,7 +35,8 @@ REFERENCE_HEADER: Final = "X-Outrider-Reference"
 RETURN_HEADER: Final = "X-Outrider-Return"
 """The return path with its token, for complaints: those do not go to the envelope's sender."""
 
-_MESSAGE_ID = re.compile(r"<([!-;=?-~]{1,200})@outrider>")
+_MESSAGE_ID = re.compile(r"<(?:([0-9a-f]{64})@[!-;=?-~]{1,255}|([!-;=?-~]{1,200})@outrider)>")
+"""At the sender's domain; earlier versions wrote `@outrider`."""
 _QUOTED = re.compile(r"^\s*(>|On .{1,200} wrote:\s*$|-{2,}\s*Original Message)", re.IGNORECASE)
 
 COMPLAINTS: Final = frozenset({"abuse", "fraud"})
@@ -261,7 +262,7 @@ def _reference(mail: Message, returned: Message | None) -> str | None:
 
 def _in_message_ids(text: str) -> str | None:
     match = _MESSAGE_ID.search(text)
-    return None if match is None else match[1]
+    return None if match is None else match[1] or match[2]
 
 
 def _mail_id(mail: Message, raw: bytes) -> str:

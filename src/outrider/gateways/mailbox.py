@@ -5,12 +5,14 @@ from dataclasses import dataclass
 from email.header import Header
 from email.utils import quote
 
+from outrider.domain.addresses import ascii_domain
 from outrider.domain.errors import InvalidInput
 from outrider.domain.texts import breaks_header
 
 NAME_MAX_CHARACTERS = 200
 
-_ADDRESS = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+@[A-Za-z0-9.-]+"
+# A sender's name before the @ is ASCII: many who are written to could not answer it otherwise.
+_ADDRESS = r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~.-]+@[A-Za-z0-9.\u0080-\U0010ffff-]+"
 _MAILBOX = re.compile(
     rf"""(?:(?:"(?P<quoted>(?:[^"\\]|\\.)*)"|(?P<name>[^<>"]*?))\s*<(?P<inside>{_ADDRESS})>"""
     rf"""|(?P<alone>{_ADDRESS}))\Z"""
@@ -23,10 +25,10 @@ class Mailbox:
     name: str
     address: str
 
-    def header(self, field: str) -> str:
+    def header(self, field: str, *, always_in_brackets: bool = False) -> str:
         """As a header's value: a non-ASCII name is encoded per RFC 2047."""
         if not self.name:
-            return self.address
+            return f"<{self.address}>" if always_in_brackets else self.address
         if not self.name.isascii() or "=?" in self.name:
             name = Header(self.name, "utf-8", header_name=field).encode()
         else:
@@ -36,15 +38,22 @@ class Mailbox:
 
 def mailbox(text: str) -> Mailbox:
     found = None if breaks_header(text) else _MAILBOX.match(text.strip())
-    if found is None:
+    address = None if found is None else _with_ascii_domain(found["alone"] or found["inside"])
+    if found is None or address is None:
         raise InvalidInput(
             f"'{text}' cannot be the sender of an email",
             hint="use news@example.test or News <news@example.test>",
         )
     if found["alone"] is not None:
-        return Mailbox("", found["alone"])
+        return Mailbox("", address)
     quoted = found["quoted"]
     name = re.sub(r"\\(.)", r"\1", quoted) if quoted is not None else found["name"].strip()
     if len(name) > NAME_MAX_CHARACTERS:
         raise InvalidInput(f"a sender's name has at most {NAME_MAX_CHARACTERS} characters")
-    return Mailbox(name, found["inside"])
+    return Mailbox(name, address)
+
+
+def _with_ascii_domain(address: str) -> str | None:
+    local, _, domain = address.rpartition("@")
+    known = domain if domain.isascii() else ascii_domain(domain)
+    return None if known is None else f"{local}@{known}"

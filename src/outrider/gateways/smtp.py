@@ -22,6 +22,7 @@ from outrider.domain.submission import GatewayType
 from outrider.domain.texts import breaks_header
 from outrider.domain.webhook_signatures import signing_keys
 from outrider.gateways.content import INCOMPLETE, Content, content
+from outrider.gateways.dkim_settings import DKIM_CREDENTIALS, DKIM_OPTIONS, DkimSigners
 from outrider.gateways.family import Family, Target
 from outrider.gateways.helo_name import checked as checked_helo
 from outrider.gateways.json_receipts import CREDENTIAL
@@ -64,13 +65,18 @@ OPTIONS = frozenset(
         "from",
         "replyTo",
         "listUnsubscribe",
+        "listId",
+        "precedence",
         "starttls",
         "caFile",
         "username",
         "helo",
         RETURN_PATH_OPTION,
+        *DKIM_OPTIONS,
     }
 )
+OTHER_CREDENTIALS = frozenset({CREDENTIAL, *DKIM_CREDENTIALS})
+"""Any other one is half a login, or misspelt."""
 PLAIN = Letterhead()
 
 
@@ -89,7 +95,9 @@ class SmtpGateway:
         connections: int = SMTP_CONNECTIONS,
         messages_per_connection: int = SMTP_MESSAGES_PER_CONNECTION,
         record: DeclaredLookUp | None = None,
+        dkim: DkimSigners | None = None,
     ) -> None:
+        self._dkim = dkim
         self._record = record
         self.looks_up = None if record is None else record.evidence
         self.records = "" if record is None else record.records
@@ -133,11 +141,15 @@ class SmtpGateway:
         await self._lines.close()
 
     async def _composed(self, given: Content, recipient: str, reference: str) -> bytes:
+        now, text = datetime.now(UTC), given.payload.get("text")
+
         def composed() -> bytes:
-            return compose(
+            message = compose(
                 self._letterhead, recipient, given.subject or "", given.body, reference,
-                datetime.now(UTC), given.enclosures, given.unsubscribe_url, html=given.html,
+                now, given.enclosures, given.unsubscribe_url, html=given.html,
+                text=text if isinstance(text, str) else None,
             )  # fmt: skip
+            return message if self._dkim is None else self._dkim.signed(message, now)
 
         # Megabytes of base64 take a while; other calls continue meanwhile.
         return await asyncio.to_thread(composed) if given.enclosures else composed()
@@ -198,7 +210,7 @@ def _make(target: Target) -> SmtpGateway:
     settings = target.settings
     target.refuse_options_but(SMTP.name, OPTIONS)
     login = None
-    if "username" in settings.options or settings.credentials.keys() - {CREDENTIAL}:
+    if "username" in settings.options or settings.credentials.keys() - OTHER_CREDENTIALS:
         password = partial(target.credential, "password")
         login = Login(target.option("username"), password(), password)
     server = mail_server(
@@ -215,12 +227,15 @@ def _make(target: Target) -> SmtpGateway:
         settings.options.get("replyTo"),
         settings.options.get("listUnsubscribe"),
         _envelope(target),
+        settings.options.get("listId"),
+        target.option("precedence", "bulk"),
     )
     return SmtpGateway(
         server,
         letterhead=letterhead,
         connections=settings.concurrency or SMTP_CONNECTIONS,
         record=declared_look_up(target.client, settings),
+        dkim=DkimSigners(target, letterhead.domain),
     )
 
 
