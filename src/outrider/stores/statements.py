@@ -9,6 +9,7 @@ It is written once (`compiler.py` has the notation). Where two databases need di
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 from outrider.stores.compiler import Dialect, columns_of, compile_for
@@ -22,13 +23,22 @@ KERNEL_STATEMENTS = Path(__file__).parent / "statements"
 """Everything the kernel can name: one file per module of its transactions."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class NamedSql:
     name: str
     description: str
-    sql: str
-    window: tuple[str, ...] = ()
-    """The columns of its window, in the order in which a store passes values."""
+    written: str
+    dialect: Dialect | None = None
+
+    @cached_property
+    def sql(self) -> str:
+        """Compiled when it is first used: a process uses few of all statements."""
+        return compile_for(self.dialect, self.written) if self.dialect else self.written
+
+    @cached_property
+    def window(self) -> tuple[str, ...]:
+        """The columns of its window, in the order in which a store passes values."""
+        return columns_of(self.written)
 
 
 def load_statements(folder: Path, dialect: Dialect | None = None) -> dict[str, NamedSql]:
@@ -36,15 +46,8 @@ def load_statements(folder: Path, dialect: Dialect | None = None) -> dict[str, N
     statements: dict[str, NamedSql] = {}
     for name, written in _written(folder):
         assert name not in statements, f"statement {name} is defined twice in {folder}"
-        description, sql = _read(name, written, dialect, statements)
-        window = columns_of(sql)
-        statements[name] = NamedSql(name, description, sql, window)
-    if dialect is None:
-        return statements
-    return {
-        name: NamedSql(name, each.description, compile_for(dialect, each.sql), each.window)
-        for name, each in statements.items()
-    }
+        statements[name] = NamedSql(name, *_read(name, written, dialect, statements), dialect)
+    return statements
 
 
 def _written(folder: Path) -> Sequence[tuple[str, str]]:
@@ -78,9 +81,9 @@ def _read(
 
 def _without(known: NamedSql, clause: str | None) -> str:
     if clause is None:
-        return known.sql
-    assert known.sql.count(clause) == 1, f"{known.name} has no such clause: {clause}"
-    return known.sql.replace(clause, "")
+        return known.written
+    assert known.written.count(clause) == 1, f"{known.name} has no such clause: {clause}"
+    return known.written.replace(clause, "")
 
 
 def to_positional(sql: str) -> tuple[str, tuple[str, ...]]:

@@ -49,12 +49,10 @@ Isolation = Literal["read_committed", "repeatable_read"]
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
 Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
 
-_POSITIONAL = {name: to_positional(named.sql) for name, named in STATEMENTS.items()}
-
 _COPIED = {
     name: (match[1], [column.strip() for column in match[2].split(",")])
     for name, named in STATEMENTS.items()
-    if (match := re.fullmatch(r"COPY (\w+) \(([^)]*)\) FROM STDIN", named.sql))
+    if (match := re.fullmatch(r"COPY (\w+) \(([^)]*)\) FROM STDIN", named.written))
 }
 """Statements that no query can match for speed: rows are copied into a table."""
 
@@ -263,7 +261,7 @@ def _records(statement: Statement, columns: Sequence[str]) -> Iterator[tuple[obj
 
 
 async def _rows(connection: Connection, statement: Statement) -> Rows:
-    sql, order = _POSITIONAL[statement.name]
+    sql, order = _positional(statement.name)
     given = dict(statement.params)
     if statement.window is not None:
         names = STATEMENTS[statement.name].window
@@ -272,6 +270,11 @@ async def _rows(connection: Connection, statement: Statement) -> Rows:
         given["window"] = msgspec.json.encode(items).decode()
     records: Sequence[Any] = await connection.fetch(sql, *(given[name] for name in order))
     return records
+
+
+@lru_cache(maxsize=len(STATEMENTS))
+def _positional(name: str) -> tuple[str, tuple[str, ...]]:
+    return to_positional(STATEMENTS[name].sql)
 
 
 @lru_cache(maxsize=len(STATEMENTS))
