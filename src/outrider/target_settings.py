@@ -8,6 +8,7 @@ from outrider.domain.opt_out_answers import ENGLISH, STOP_ANSWERS, default_answe
 from outrider.domain.opt_out_words import OptOutWord
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.references import is_reference, names_a_secret
+from outrider.domain.sending_hours import zone_named
 from outrider.domain.workspaces import (
     DEFAULT_WORKSPACE_NAME,
     SHARED_WITH_PATTERN,
@@ -41,6 +42,15 @@ def _without_secrets(options: dict[str, str]) -> dict[str, str]:
 
 
 Options = Annotated[dict[str, str], AfterValidator(_without_secrets)]
+
+
+def _known_zone(name: str) -> str:
+    if zone_named(name) is None:
+        raise ValueError("is not a time zone; use one such as Europe/Amsterdam")
+    return name
+
+
+WarmUpMessages = Annotated[int, Field(ge=1, le=1_000_000_000)]
 
 
 class WorkspaceTarget(BaseModel):
@@ -113,6 +123,10 @@ class TargetSettings(BaseModel):
     breaker_failures: int = Field(default=20, ge=1, le=100_000)
     breaker_seconds: float = Field(default=15.0, gt=0, le=3_600)
     fallback: str | None = None
+    warm_up: Annotated[list[WarmUpMessages], Field(min_length=1, max_length=366)] | None = None
+    """The most messages on each of its first days; after the last of them there is no limit."""
+    warm_up_zone: Annotated[str, AfterValidator(_known_zone)] = "UTC"
+    """Where these days begin."""
     remembers_references: str | None = None
     """How long its provider remembers a reference: never, in_flight, for_good, or a duration."""
     bounce_rate_alert: float = Field(default=DEFAULT_RATE_LIMITS.bounced, ge=0, le=1)

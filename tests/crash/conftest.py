@@ -10,7 +10,7 @@ import pytest
 from outrider.bootstrap import open_outrider
 from outrider.gateways.sandbox import Sandbox
 from outrider.limits.kernel import Limits
-from outrider.settings import Settings
+from outrider.settings import Settings, TargetSettings
 from outrider.testing import launches
 from tests.crash.scene import Provider, Scene
 from tests.crash.witness import Witness
@@ -31,6 +31,7 @@ async def open_scene(
     job_attempts: int = JOB_ATTEMPTS,
     temporal_address: str | None = None,
     conductor_url: str | None = None,
+    sms: TargetSettings | None = None,
 ) -> AsyncIterator[Scene]:
     """On the local engine, or on the server at that address."""
     registry, log_path = folder / "registry.json", folder / "provider.ndjson"
@@ -51,7 +52,9 @@ async def open_scene(
             temporal_task_queue=alone,
             conductor_url=conductor_url or f"http://{NOBODYS_ADDRESS}",
             conductor_domain=alone,
-            targets=launches.remembering(Provider.SMS.target),
+            targets=launches.remembering(
+                Provider.SMS.target, given={Provider.SMS.target: sms or TargetSettings()}
+            ),
         )
         # A server goes by the lease of whoever lets a run go.
         limits = Limits(job_max_attempts=job_attempts, lease_seconds=SHORT_LEASE_SECONDS)

@@ -45,8 +45,8 @@ class WorkerProcess:
         options += ["--conductor-url", settings.conductor_url]
         options += ["--task-queue", settings.temporal_task_queue]
         for name, target in settings.targets.items():
-            if target.remembers_references is not None:
-                options += ["--remembers", f"{name}={target.remembers_references}"]
+            given = target.model_dump_json(exclude_defaults=True)
+            options += ["--target", f"{name}={given}"]
         if lease_seconds is None:
             is_waited_for = stall_at is not None or settings.engine != "local"
             lease_seconds = SHORT_LEASE_SECONDS if is_waited_for else LEASE_SECONDS

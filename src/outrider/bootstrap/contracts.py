@@ -9,6 +9,7 @@ from outrider.documents.registry_file import LocalRegistryFile
 from outrider.domain.reference_memory import NEVER, ReferenceMemory, memory_of
 from outrider.domain.retry import DIRECT, RetrySchedule
 from outrider.domain.targets import TargetPolicy
+from outrider.domain.warm_up import WarmUpPlan
 from outrider.gateways.directory import GATEWAY_TYPES, Gateways
 from outrider.kernel.contracts.registry_follower import RegistryFollower
 from outrider.kernel.contracts.registry_keeper import RegistryKeeper
@@ -42,7 +43,13 @@ def target_policy(settings: TargetSettings) -> TargetPolicy:
         breaker_seconds=settings.breaker_seconds,
         retry=_retry(settings),
         fallback=settings.fallback,
+        warm_up=_warm_up(settings),
     )
+
+
+def _warm_up(settings: TargetSettings) -> WarmUpPlan | None:
+    days = settings.warm_up
+    return None if days is None else WarmUpPlan(tuple(days), settings.warm_up_zone)
 
 
 def _retry(settings: TargetSettings) -> RetrySchedule | None:

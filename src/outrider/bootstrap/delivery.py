@@ -14,6 +14,7 @@ from outrider.kernel.delivery.policy_keeper import PolicyKeeper
 from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import supported_templates
 from outrider.kernel.delivery.unknown_zones import UnknownZones
+from outrider.kernel.delivery.warm_up_keeper import WarmUpKeeper
 from outrider.kernel.workflows.event_planner import Senders
 from outrider.ports.legacy import LegacySender
 
@@ -46,7 +47,13 @@ class DeliveryRoles(ContractRoles, AccessRoles):
 
     @cached_property
     def member_screens(self) -> MemberScreens:
-        return MemberScreens(self.foundation, self.policy_keeper, phone_zones, self.unknown_zones)
+        return MemberScreens(
+            self.foundation, self.policy_keeper, phone_zones, self.unknown_zones, self.warm_ups
+        )
+
+    @cached_property
+    def warm_ups(self) -> WarmUpKeeper:
+        return WarmUpKeeper(self.policies)
 
     @cached_property
     def doubt_resolver(self) -> DoubtResolver:

@@ -68,7 +68,7 @@ class WorkerParts:
         self.permits = CallPermits(foundation)
         self.closer = ResultCloser(foundation, observer, self.journal, shared.right_of_way)
         self.gate = TargetGate(foundation, shared.policies, TargetPolicy(retry=retry), worker_id)
-        self._reserver = Reserver(foundation, self.permits)
+        self._reserver = Reserver(foundation, self.permits, shared.warm_ups)
         self._budgeted = BudgetedStore(foundation.store, shared.settings.state_store.budget())
         self._contract_cache = ContractCache(foundation.store)
 

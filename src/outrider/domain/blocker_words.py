@@ -16,7 +16,7 @@ from outrider.domain.blocker_facts import (
     SilentHolders,
     Surroundings,
 )
-from outrider.domain.screen_policies import WaitsFor
+from outrider.domain.screen_policies import SHAPED, WaitsFor
 from outrider.domain.targets import DoorState
 from outrider.domain.times import rfc3339
 from outrider.domain.workflows import STEP_DELAY
@@ -25,6 +25,9 @@ WAITS = {
     WaitsFor.QUIET_HOURS: "the recipient's quiet hours to end",
     WaitsFor.SENDING_WINDOW: "the sending window to open",
     WaitsFor.FREQUENCY_CAP: "room under the frequency cap of its address",
+    WaitsFor.WARM_UP: "the next day of its target's warm-up plan",
+    WaitsFor.DOMAIN_LIMIT: "its turn under the limits of its recipient's domain",
+    WaitsFor.DOMAIN_THROTTLED: "the mailbox provider of its recipient, which asked to retry later",
     STEP_DELAY: "the time of its workflow step",
 }
 """What a message itself may wait for; anything else is its target's or its lane's business."""
@@ -67,9 +70,11 @@ def scheduled(run: RunFacts) -> Blocker:
 
 
 def message_waits(message: MessageFacts, what: str, until: datetime) -> Blocker:
-    is_step = what == STEP_DELAY
+    code = BlockerCode.SCHEDULED if what == STEP_DELAY else BlockerCode.QUIET_HOURS
+    if what in SHAPED:
+        code = BlockerCode.TARGET_SHAPED
     return Blocker(
-        BlockerCode.SCHEDULED if is_step else BlockerCode.QUIET_HOURS,
+        code,
         message.updated_at,
         f"The message waits for {WAITS[what]}, until {rfc3339(until)}.",
         "Nothing to do: it is sent then.",
@@ -82,17 +87,26 @@ HELD = {
     WaitsFor.SENDING_WINDOW: "are outside the sending window",
     WaitsFor.FREQUENCY_CAP: "have received as many messages as they may",
     WaitsFor.LOCAL_TIME: "wait for the launch at their local time",
+    WaitsFor.WARM_UP: "wait for the next day of the target's warm-up plan",
+    WaitsFor.DOMAIN_LIMIT: "wait for their turn under the limits of their domains",
+    WaitsFor.DOMAIN_THROTTLED: "wait for mailbox providers that asked to retry later",
 }
 
 
 def held_by_policy(held: Sequence[HeldByPolicy]) -> Blocker:
+    is_shaped = all(each.waits_for in SHAPED for each in held)
     until = min(each.until for each in held)
     who = ", ".join(f"{each.items:,} recipients {HELD[each.waits_for]}" for each in held)
     return Blocker(
-        BlockerCode.QUIET_HOURS,
+        BlockerCode.TARGET_SHAPED if is_shaped else BlockerCode.QUIET_HOURS,
         min(each.since for each in held),
         f"{who}. The next of them may be sent to at {rfc3339(until)}.",
-        "Nothing to do: it continues by itself. `outrider workflow policy show` has the policy.",
+        "Nothing to do: it continues by itself. "
+        + (
+            "`outrider target show` has the target's limits."
+            if is_shaped
+            else "`outrider workflow policy show` has the policy."
+        ),
     )
 
 

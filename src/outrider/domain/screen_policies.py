@@ -33,6 +33,13 @@ class WaitsFor(StrEnum):
     SENDING_WINDOW = "sending_window"
     FREQUENCY_CAP = "frequency_cap"
     LOCAL_TIME = "local_time"
+    WARM_UP = "warm_up"
+    DOMAIN_LIMIT = "domain_limit"
+    DOMAIN_THROTTLED = "domain_throttled"
+
+
+SHAPED = frozenset({WaitsFor.WARM_UP, WaitsFor.DOMAIN_LIMIT, WaitsFor.DOMAIN_THROTTLED})
+"""What is due to how a target is executed, and not to the workspace's policy."""
 
 
 class WhenReached(StrEnum):

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 
 from outrider.domain.retry import RetrySchedule
+from outrider.domain.warm_up import WarmUpPlan
 
 THROTTLE_FIRST_SECONDS = 0.1
 THROTTLE_MOST_SECONDS = 60.0
@@ -41,6 +42,7 @@ class TargetPolicy:
     retry: RetrySchedule | None = None
     """None: the default of the target's gateway type."""
     fallback: str | None = None
+    warm_up: WarmUpPlan | None = None
 
 
 @dataclass(frozen=True, slots=True)

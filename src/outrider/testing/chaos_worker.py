@@ -6,6 +6,7 @@ kills or stalls it at a given point. SIGTERM stops it cleanly.
 
 import argparse
 import asyncio
+import json
 import signal
 from collections.abc import Sequence
 from pathlib import Path
@@ -51,10 +52,10 @@ async def _work(options: argparse.Namespace) -> None:
         conductor_url=options.conductor_url,
         conductor_domain=options.task_queue,
         targets={
-            name: TargetSettings(
-                remembers_references=memory, retry_first_seconds=RETRY.first_seconds
+            name: TargetSettings.model_validate(
+                {"retry_first_seconds": RETRY.first_seconds, **json.loads(given)}
             )
-            for name, memory in (each.split("=") for each in options.remembers)
+            for name, given in (each.split("=", 1) for each in options.target)
         },
     )
     stopping = asyncio.Event()
@@ -123,8 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--jobs-in-parallel", type=int, default=2)
     parser.add_argument("--close-group-seconds", type=float, default=Limits.close_group_seconds)
     parser.add_argument(
-        "--remembers", action="append", default=[], metavar="TARGET=MEMORY",
-        help="what a target declares of references",
+        "--target", action="append", default=[], metavar="TARGET=JSON",
+        help="how a target is executed",
     )  # fmt: skip
     parser.add_argument("--stop-when-idle", action="store_true")
     parser.add_argument("--engine", choices=sorted(ENGINES), default="local")

@@ -29,6 +29,9 @@ class TargetExecution(Answer):
     )
     concurrency: int | None = Field(description="Null if the gateway family's default applies.")
     fallback: str | None
+    warm_up: list[int] | None = Field(
+        description="The most messages on each of its first days; null if there is no plan."
+    )
 
     @classmethod
     def of(
@@ -47,6 +50,7 @@ class TargetExecution(Answer):
             timeout_seconds=settings.timeout_seconds,
             concurrency=settings.concurrency,
             fallback=policy.fallback,
+            warm_up=settings.warm_up,
         )
 
 

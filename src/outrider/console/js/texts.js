@@ -814,6 +814,7 @@ export const blockers = {
     AWAITING_ROOM: "Waits for capacity",
     PAUSED: "Paused",
     QUIET_HOURS: "Waits for quiet hours to end",
+    TARGET_SHAPED: "Waits for the limits of its target",
     TARGET_THROTTLED: "The target asks to retry later",
     TARGET_DOWN: "The target is down",
     TARGET_PAUSED: "The target is paused",

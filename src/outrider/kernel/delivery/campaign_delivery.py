@@ -49,7 +49,7 @@ from outrider.kernel.transactions import campaigns, jobs, ledger, lost_jobs, pol
 from outrider.kernel.transactions.claims import Claim, ClaimedJob
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import JobContext, LedgerRow, Member
-from outrider.kernel.transactions.reserving import Capped, Draft
+from outrider.kernel.transactions.reserving import Capped, Draft, Warming
 from outrider.kernel.transactions.screening import Ending, HeldBack, hold_back
 from outrider.kernel.transactions.settlement import LeaseLost, settle_job
 from outrider.limits.campaigns import DRAFT_WINDOW_ITEMS
@@ -195,7 +195,7 @@ class CampaignDelivery:
             )
         }
         again += [each for each in work.again if each[1].recipient_id in passing]
-        going = RemainingMembers(screen.passing(work.fresh), again)
+        going = RemainingMembers(screen.passing_first(work.fresh), again)
         # Before the calls, so that a crash leaves none unrecorded; after them, for hours that have
         # ended meanwhile.
         await self._screens.record_exemptions(context, screen)
@@ -328,14 +328,16 @@ class CampaignDelivery:
     ) -> list[OpenAttempt] | Hold:
         """One statement reserves and opens the window; what it returns may be called."""
         self._observer.before(Stage.RESERVE)
-        capped = None
+        capped = warming = None
         if screen is not None:
             drafts = screen.still_passing(drafts)
             if not drafts:
                 return []
             if screen.cap is not None:
                 capped = Capped(screen.cap, screen.is_exempt, screen.beyond_cap)
-        opened = await self._reserver.reserve(context, drafts, capped)
+            if screen.warm_up is not None:
+                warming = Warming(screen.warm_up, partial(screen.beyond_plan, screen.warm_up))
+        opened = await self._reserver.reserve(context, drafts, capped, warming)
         self._observer.after(Stage.OPEN)
         return opened
 

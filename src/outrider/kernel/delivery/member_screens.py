@@ -19,9 +19,11 @@ from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.screen_policies import FrequencyCap, WaitsFor, WhenReached
 from outrider.domain.sending_hours import PhoneZones, Wait
 from outrider.domain.states import Channel, ItemStatus
+from outrider.domain.warm_up import WarmUp
 from outrider.kernel.delivery.hours_judge import HoursJudge, Zones
 from outrider.kernel.delivery.policy_keeper import PolicyKeeper
 from outrider.kernel.delivery.unknown_zones import UnknownZones
+from outrider.kernel.delivery.warm_up_keeper import WarmUpKeeper
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import campaigns
 from outrider.kernel.transactions.audit import AuditEntry, record
@@ -58,10 +60,21 @@ class MemberScreen:
     cap: FrequencyCap | None
     is_exempt: bool = False
     local_launch: LocalLaunch | None = None
+    warm_up: WarmUp | None = None
     _zones: dict[RecipientId, Zones] = field(default_factory=dict)
     _held: dict[RecipientId, Wait] = field(default_factory=dict)
     _exempted: dict[RecipientId, WaitsFor] = field(default_factory=dict)
     _recorded: set[RecipientId] = field(default_factory=set)
+
+    def passing_first(self, members: Sequence[Member]) -> list[Member]:
+        """Of those who have no ledger row: nothing is prepared for them once the day's part of a
+        warm-up plan is used up. Others may count in it already."""
+        used_up_until = self.warm_up and self.warm_up.used_up_until(self.clock.now())
+        if used_up_until is None:
+            return self.passing(members)
+        wait = Wait(used_up_until, WaitsFor.WARM_UP)
+        self._held.update((member.recipient_id, wait) for member in members)
+        return []
 
     def passing(self, members: Sequence[Member]) -> list[Member]:
         now = self.clock.now()
@@ -119,6 +132,15 @@ class MemberScreen:
                 )
         return kept
 
+    def beyond_plan(self, warm_up: WarmUp, drafts: Sequence[Draft]) -> None:
+        """They wait for the next day of the plan."""
+        next_day = warm_up.plan.next_day(self.clock.now())
+        self.hold(drafts, Wait(next_day, WaitsFor.WARM_UP))
+
+    def hold(self, drafts: Sequence[Draft], wait: Wait) -> None:
+        for draft in drafts:
+            self._held[draft.recipient_id] = wait
+
     def take_exempted(self) -> Mapping[str, int]:
         """Members of an exempt message who would have had to wait; each is returned once."""
         new = self._exempted.keys() - self._recorded
@@ -140,6 +162,7 @@ class MemberScreens:
         policy_keeper: PolicyKeeper,
         phone_zones: PhoneZones,
         unknown_zones: UnknownZones,
+        warm_ups: WarmUpKeeper,
     ) -> None:
         self._store = foundation.store
         self._clock = foundation.clock
@@ -147,13 +170,16 @@ class MemberScreens:
         self._policy_keeper = policy_keeper
         self._phone_zones = phone_zones
         self._unknown_zones = unknown_zones
+        self._warm_ups = warm_ups
 
     async def of(self, context: JobContext) -> MemberScreen | None:
-        """None: no policy applies to the message."""
+        """None: neither a policy nor a warm-up plan applies to the message."""
         message = context.asset.message
         policies = await self._policy_keeper.lately(context.job.scope)
         cap, local = policies.cap(message.channel), context.job.local_launch
-        if cap is None and local is None and not policies.hours(message.channel):
+        warm_up = self._warm_ups.of(message.submission_target)
+        hours = policies.hours(message.channel)
+        if cap is None and local is None and warm_up is None and not hours:
             return None
         judge = HoursJudge(policies, self._phone_zones, self._unknown_zones.note)
         return MemberScreen(
@@ -163,6 +189,7 @@ class MemberScreens:
             cap,
             policies.exempts(message.purpose),
             None if local is None else campaigns.read_local_launch(local),
+            warm_up,
         )
 
     async def record_exemptions(self, context: JobContext, screen: MemberScreen) -> None:

@@ -12,15 +12,25 @@ from outrider.domain.errors import StoreRefused
 from outrider.domain.ids import Fence, IdempotencyKey, JobId, OutboxId
 from outrider.domain.message_content import Enclosure
 from outrider.domain.retry import Patience
+from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.submission import Contract
 from outrider.kernel.delivery.call_permits import CallPermits
 from outrider.kernel.delivery.gateway_routes import Route
+from outrider.kernel.delivery.warm_up_keeper import WarmUpKeeper
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import reserving
 from outrider.kernel.transactions.claims import Claim, ClaimedLane
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import JobContext
-from outrider.kernel.transactions.reserving import Capped, CappedWindow, Draft, Reopened
+from outrider.kernel.transactions.reserving import (
+    Capped,
+    CappedWindow,
+    Draft,
+    Reopened,
+    Warming,
+    WarmingWindow,
+)
+from outrider.kernel.transactions.screening import Deferral, HeldBack
 from outrider.ports.gateway import Reservation
 
 Drafts = Mapping[OutboxId, tuple[Draft, Contract]]
@@ -119,18 +129,28 @@ class OpenAttempt(Reservation):
 
 
 class Reserver:
-    def __init__(self, foundation: Foundation, permits: CallPermits | None = None) -> None:
+    def __init__(
+        self,
+        foundation: Foundation,
+        permits: CallPermits | None = None,
+        warm_ups: WarmUpKeeper | None = None,
+    ) -> None:
         self._store = foundation.store
         self._clock = foundation.clock
         self._lease = timedelta(seconds=foundation.limits.lease_seconds)
         self._permits = permits
+        self._warm_ups = warm_ups or WarmUpKeeper({})
 
     async def reserve(
-        self, context: JobContext, drafts: Sequence[Draft], capped: Capped | None = None
+        self,
+        context: JobContext,
+        drafts: Sequence[Draft],
+        capped: Capped | None = None,
+        warming: Warming | None = None,
     ) -> list[OpenAttempt] | Hold:
         """Reserve and open new items. A `Hold` says why nothing was written."""
         now, job, asked_at = self._clock.now(), context.job, self._clock.monotonic()
-        is_fresh = capped is None and bool(drafts)
+        is_fresh = capped is None and warming is None and bool(drafts)
         if is_fresh and not job.was_held_before and job.lease_expires_at - now > self._lease / 2:
             try:
                 fresh = await self._store.write(reserving.reserve_fresh(context, drafts, now))
@@ -141,7 +161,9 @@ class Reserver:
                 self._confirm(job, job.lease_expires_at, asked_at)
                 return _first_attempts(context, drafts, fresh, now, job.lease_expires_at)
         lease_end = now + self._lease
-        opened = await self._store.write(reserving.reserve(context, drafts, lease_end, now, capped))
+        opened = await self._store.write(
+            reserving.reserve(context, drafts, lease_end, now, capped, warming)
+        )
         if isinstance(opened, Hold):
             return opened
         self._confirm(job, lease_end, asked_at)
@@ -156,9 +178,10 @@ class Reserver:
         self, lane: ClaimedLane, route: Route, drafts: Drafts, capped: CappedWindow | None = None
     ) -> list[OpenAttempt] | Hold:
         """Open due items that are not open yet; a single statement while most of the lane's lease
-        is left, and no frequency cap has to be looked at."""
+        is left, and neither a frequency cap nor a warm-up plan has to be looked at."""
         now = self._clock.now()
-        if capped is not None or lane.lease_expires_at - now < self._lease / 2:
+        is_counted = capped is not None or self._warm_ups.of(route.submission_target) is not None
+        if is_counted or lane.lease_expires_at - now < self._lease / 2:
             return await self.reopen(lane, route, drafts, abandoned=False, capped=capped)
         rows = await self._store.write(
             reserving.open_due(lane, list(drafts), route.contract_id, route.word, now)
@@ -198,12 +221,30 @@ class Reserver:
                 now,
                 abandoned=abandoned,
                 capped=capped,
+                warming=self._warming(route, drafts, now),
             )
         )
         if isinstance(reopened, Hold):
             return reopened
         self._confirm(job, lease_end, asked_at)
         return _attempts(job, reopened, drafts, lease_end)
+
+    def _warming(self, route: Route, drafts: Drafts, now: datetime) -> WarmingWindow | None:
+        warm_up = self._warm_ups.of(route.submission_target)
+        if warm_up is None:
+            return None
+
+        def held_back(beyond: Sequence[OutboxId]) -> HeldBack:
+            next_day = warm_up.plan.next_day(now)
+            deferred = []
+            for place, each in enumerate(beyond):
+                # Items deferred together go in the order in which they would have gone.
+                until = next_day + timedelta(microseconds=place)
+                deadline = drafts[each][1].deadline(until)
+                deferred.append(Deferral(each, until, WaitsFor.WARM_UP.value, deadline))
+            return HeldBack(deferred, [], [])
+
+        return WarmingWindow(warm_up, held_back)
 
 
 def _first_attempts(

@@ -43,13 +43,23 @@ WAITS_UNTIL = {
     WaitsFor.QUIET_HOURS: "the recipient is in quiet hours",
     WaitsFor.SENDING_WINDOW: "the sending window is closed",
     WaitsFor.FREQUENCY_CAP: "the address has received as many messages as the frequency cap allows",
+    WaitsFor.WARM_UP: "its target has sent as many messages today as its warm-up plan allows",
+    WaitsFor.DOMAIN_LIMIT: "its target limits what it sends to the recipient's domain",
+    WaitsFor.DOMAIN_THROTTLED: "the recipient's mailbox provider asked to retry later",
     TARGET_SETUP: "its target is not set up correctly: run `outrider check`",
     TARGET_DOWN: "its target is not accepting calls: run `outrider target list`",
     TARGET_THROTTLED: "its target asked to retry later",
 }
 
 
-OWN_REASONS = frozenset({BlockerCode.IN_DOUBT, BlockerCode.QUIET_HOURS, BlockerCode.SCHEDULED})
+OWN_REASONS = frozenset(
+    {
+        BlockerCode.IN_DOUBT,
+        BlockerCode.QUIET_HOURS,
+        BlockerCode.TARGET_SHAPED,
+        BlockerCode.SCHEDULED,
+    }
+)
 """The sentences about an item say these already."""
 
 

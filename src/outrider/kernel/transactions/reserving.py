@@ -19,6 +19,8 @@ from outrider.domain.recipients import SkipReason
 from outrider.domain.retry import Patience
 from outrider.domain.screen_policies import FrequencyCap
 from outrider.domain.states import ItemStatus
+from outrider.domain.warm_up import WarmUp
+from outrider.kernel.transactions import warm_ups
 from outrider.kernel.transactions.claims import Claim
 from outrider.kernel.transactions.frequency import CappedItem, admit
 from outrider.kernel.transactions.jobs import Hold, hold
@@ -78,12 +80,20 @@ class Capped(NamedTuple):
     beyond: BeyondCap
 
 
+class Warming(NamedTuple):
+    """A target's warm-up plan, and what becomes of the drafts beyond the day's part of it."""
+
+    warm_up: WarmUp
+    beyond: Callable[[Sequence["Draft"]], None]
+
+
 def reserve(
     context: JobContext,
     drafts: Sequence[Draft],
     lease_expires_at: datetime,
     now: datetime,
     capped: Capped | None = None,
+    warming: Warming | None = None,
 ) -> Transaction[set[OutboxId] | Hold]:
     """Write the window's rows; returns the ids that may be called now. A `Hold`: nothing was
     written.
@@ -93,6 +103,26 @@ def reserve(
     held = yield from hold(context.job, lease_expires_at, now)
     if held is Hold.LOST or (held is Hold.SUSPENDED and _opens(drafts)):
         return held
+    if warming is None:
+        return (yield from _reserve_held(context, drafts, capped, now))
+    opened: set[OutboxId] = set()
+
+    def open_some(some: Sequence[Draft]) -> Transaction[set[OutboxId]]:
+        got = yield from _reserve_held(context, some, capped, now)
+        opened.update(got)
+        return got
+
+    recorded = [draft for draft in drafts if draft.status is not ItemStatus.QUEUED]
+    to_call = [draft for draft in drafts if draft.status is ItemStatus.QUEUED]
+    beyond = yield from warm_ups.open_within(warming.warm_up, recorded, to_call, open_some, now)
+    warming.beyond(beyond)
+    return opened
+
+
+def _reserve_held(
+    context: JobContext, drafts: Sequence[Draft], capped: Capped | None, now: datetime
+) -> Transaction[set[OutboxId]]:
+    """The same inside a script that holds the job already."""
     if capped is not None:
         beyond = yield from _beyond_cap(context, drafts, capped, now)
         drafts = capped.beyond(drafts, beyond) if beyond else drafts
@@ -205,6 +235,13 @@ class CappedWindow(NamedTuple):
     held_back: Callable[[Mapping[OutboxId, datetime]], HeldBack]
 
 
+class WarmingWindow(NamedTuple):
+    """A target's warm-up plan, and how those beyond the day's part of it are held back."""
+
+    warm_up: WarmUp
+    held_back: Callable[[Sequence[OutboxId]], HeldBack]
+
+
 def reopen(
     job: Claim,
     outbox_ids: Sequence[OutboxId],
@@ -215,26 +252,62 @@ def reopen(
     *,
     abandoned: bool = True,
     capped: CappedWindow | None = None,
+    warming: WarmingWindow | None = None,
 ) -> Transaction[list[Reopened] | Hold]:
     """Open the next attempt of waiting rows and, where applicable, repeat the attempt that a former
-    holder abandoned. Those beyond the frequency cap are held back."""
+    holder abandoned. Those beyond the frequency cap or the warm-up plan are held back."""
     held = yield from hold(job, lease_expires_at, now)
     if held is not Hold.OURS:
         return held
+    attempt = _NextAttempt(attempt_contract_id, word, abandoned)
+    if warming is None:
+        return (yield from _reopen_held(job, outbox_ids, attempt, capped, now))
+    opened: list[Reopened] = []
+
+    def open_some(some: Sequence[OutboxId]) -> Transaction[list[OutboxId]]:
+        got = yield from _reopen_held(job, some, attempt, capped, now)
+        opened.extend(got)
+        return [row.id for row in got]
+
+    settled = yield from warm_ups.settled(warming.warm_up, outbox_ids, now)
+    always = [each for each in outbox_ids if each in settled]
+    others = [each for each in outbox_ids if each not in settled]
+    beyond = yield from warm_ups.open_within(warming.warm_up, always, others, open_some, now)
+    if beyond:
+        yield from hold_back_held(warming.held_back(beyond), now)
+    return opened
+
+
+class _NextAttempt(NamedTuple):
+    contract_id: int | None
+    word: RepeatWord
+    abandoned: bool
+
+
+def _reopen_held(
+    job: Claim,
+    outbox_ids: Sequence[OutboxId],
+    attempt: _NextAttempt,
+    capped: CappedWindow | None,
+    now: datetime,
+) -> Transaction[list[Reopened]]:
+    """The same inside a script that holds the job already."""
     if capped is not None:
-        beyond = yield from admit(job.scope, capped.items, capped.cap, now)
+        known = set(outbox_ids)
+        items = [item for item in capped.items if item.id in known]
+        beyond = yield from admit(job.scope, items, capped.cap, now)
         if beyond:
             yield from hold_back_held(capped.held_back(beyond), now)
             outbox_ids = [each for each in outbox_ids if each not in beyond]
     window = {"id": outbox_ids}
-    if abandoned:
+    if attempt.abandoned:
         yield from ask("archive_abandoned", window, fence=job.fence, now=now)
     rows = yield from ask(
         "reopen_window",
         window,
         fence=job.fence,
-        attempt_contract_id=attempt_contract_id,
-        **word._asdict(),
+        attempt_contract_id=attempt.contract_id,
+        **attempt.word._asdict(),
         now=now,
     )
     if len(rows) < len(outbox_ids):

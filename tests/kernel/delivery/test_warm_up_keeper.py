@@ -1,0 +1,195 @@
+"""Warm-up plans: a target sends so many messages on each of its first days, and not one more."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from outrider.bootstrap import Outrider
+from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
+from outrider.domain.states import Channel
+from outrider.domain.suppressions import OptOut
+from outrider.domain.targets import TargetPolicy
+from outrider.domain.warm_up import WarmUpPlan
+from outrider.gateways.sandbox import Faults, Sandbox
+from outrider.kernel.delivery.warm_up_keeper import WarmUpKeeper
+from outrider.kernel.submissions.submission_manager import Submission
+from outrider.kernel.transactions import ledger_items, policy_holds
+from outrider.kernel.transactions.ledger_items import Item
+from outrider.settings import TargetSettings
+from outrider.testing.launches import launch, message, observe, people, target
+from tests.support.eventually import eventually
+from tests.support.whole_runs import SteppedClock, items_of, opened, working
+
+EVENING = datetime(2026, 1, 5, 21, tzinfo=UTC)
+"""Ten o'clock in Amsterdam: its next day begins two hours later."""
+MIDNIGHT = datetime(2026, 1, 5, 23, tzinfo=UTC)
+DAY = 86_400
+SMS = message(Channel.SMS, "sms.all")
+STEPS_MOST = 2_000
+
+
+def warming(*days: int, zone: str = "Europe/Amsterdam") -> dict[str, TargetSettings]:
+    settings = TargetSettings(
+        warm_up=list(days), warm_up_zone=zone, remembers_references="for_good"
+    )
+    return {"sms.all": settings}
+
+
+class Scene:
+    def __init__(self, outrider: Outrider, clock: SteppedClock, sandbox: Sandbox) -> None:
+        self.outrider = outrider
+        self.clock = clock
+        self.sandbox = sandbox
+
+    async def until(self, look: Callable[[], Awaitable[bool]]) -> None:
+        for _ in range(STEPS_MOST):
+            if await look():
+                return
+            await self.clock.step(0.5)
+            await asyncio.sleep(0.005)
+        raise AssertionError("it never came to be")
+
+    async def waiting(self, run_id: RunId) -> dict[str, int]:
+        found = await self.outrider.store.read(policy_holds.of_runs([run_id]))
+        return {hold.waits_for: hold.waiting for hold in found.get(run_id, [])}
+
+    async def sent(self, run_id: RunId) -> int:
+        _, accounting = await observe(self.outrider, run_id)
+        assert accounting.holds, accounting
+        return accounting.sent
+
+    async def until_waiting(self, run_id: RunId, count: int) -> None:
+        async def waits() -> bool:
+            return await self.waiting(run_id) == {"warm_up": count}
+
+        await self.until(waits)
+
+
+@pytest.fixture
+async def scene(database: str, tmp_path: Path) -> AsyncIterator[Scene]:
+    clock = SteppedClock(EVENING)
+    async with Sandbox(Faults(seed=7)) as sandbox:
+        sms = target("sms.all", "sms", sandbox.http_url)
+        async with opened(database, tmp_path, sms, clock=clock, targets=warming(5, 12)) as outrider:
+            yield Scene(outrider, clock, sandbox)
+
+
+async def test_a_campaign_sends_each_days_part_and_says_what_waits(scene: Scene) -> None:
+    run_id = await launch(scene.outrider, [SMS], people(20))
+    async with working(scene.outrider):
+        await scene.until_waiting(run_id, 15)
+        assert await scene.sent(run_id) == 5
+        assert len(await items_of(scene.outrider, run_id)) == 5, "no row for who waits"
+        hold = (await scene.outrider.store.read(policy_holds.of_runs([run_id])))[run_id][0]
+        assert hold.until == MIDNIGHT
+        blockers = await scene.outrider.blocker_finder.of_run(run_id)
+        assert [each.code.value for each in blockers] == ["TARGET_SHAPED"]
+        assert "15 recipients wait for the next day of the target's warm-up plan" in (
+            blockers[0].message
+        )
+        await scene.clock.step(2 * 3_600)
+        await scene.until_waiting(run_id, 3)
+        assert await scene.sent(run_id) == 17
+        await scene.clock.step(DAY)
+
+        async def ended() -> bool:
+            return await scene.sent(run_id) == 20
+
+        await scene.until(ended)
+    certificate = await scene.outrider.certifier.certify(DEFAULT_SCOPE, run_id)
+    assert certificate.as_document()["held"] == [{"waitsFor": "warm_up", "items": 15}]
+    assert scene.sandbox.deliveries.total() == 20
+
+
+async def test_single_messages_beyond_the_plan_wait_in_order_without_an_attempt(
+    scene: Scene,
+) -> None:
+    outrider = scene.outrider
+    made = [
+        Submission(f"intent-{each}", "sms.all", {"to": f"+44770090{each:04}", "message": "Hi"})
+        for each in range(8)
+    ]
+    answers = await outrider.submissions.submit_all(DEFAULT_SCOPE, made)
+    ids = [answer[0].outbox_id for answer in answers if isinstance(answer, tuple)]
+
+    async def items() -> list[Item]:
+        return await outrider.store.read(ledger_items.items(DEFAULT_SCOPE, ids))
+
+    async with working(outrider):
+
+        async def three_wait() -> bool:
+            waiting = [each.waits_for for each in await items()].count("warm_up")
+            return waiting == 3 and scene.sandbox.deliveries.total() == 5
+
+        await scene.until(three_wait)
+        held = [each for each in await items() if each.waits_for == "warm_up"]
+        assert {(each.intent_status, each.attempts) for each in held} == {("PENDING", 0)}
+        for each in held:
+            assert each.next_attempt_at is not None
+            assert MIDNIGHT <= each.next_attempt_at < MIDNIGHT + timedelta(seconds=1)
+        await scene.clock.step(2 * 3_600)
+
+        async def all_went() -> bool:
+            return scene.sandbox.deliveries.total() == 8
+
+        await scene.until(all_went)
+
+
+async def test_days_without_messages_do_not_count_and_the_plan_ends(scene: Scene) -> None:
+    outrider = scene.outrider
+    async with working(outrider):
+        for people_count, sent in ((5, 5), (12, 12), (30, 30)):
+            run_id = await launch(outrider, [SMS], people(people_count))
+
+            async def ended(run_id: RunId = run_id, sent: int = sent) -> bool:
+                return await scene.sent(run_id) == sent
+
+            await scene.until(ended)
+            # Three days on which nothing is sent.
+            await scene.clock.step(3 * DAY)
+    assert outrider.warm_ups.of("sms.all") is None, "what is over costs nothing any more"
+
+
+async def test_four_workers_send_exactly_the_days_part_and_the_opted_out_do_not_count(
+    database: str, tmp_path: Path
+) -> None:
+    async with Sandbox(Faults(seed=7)) as sandbox, AsyncExitStack() as stack:
+        sms = target("sms.all", "sms", sandbox.http_url)
+        processes = [
+            await stack.enter_async_context(
+                opened(database, tmp_path, sms, targets=warming(57, 100_000))
+            )
+            for _ in range(4)
+        ]
+        outrider = processes[0]
+        audience = people(200)
+        opted_out = [person.phone or "" for person in audience[:40]]
+        await outrider.suppression_keeper.add(
+            DEFAULT_SCOPE, "sms", opted_out, OptOut("test"), "test"
+        )
+        run_id = await launch(outrider, [SMS], audience, batch_size=10)
+        for number, each in enumerate(processes):
+            await stack.enter_async_context(working(each, worker_id=WorkerId(f"worker-{number}")))
+
+        async def is_held() -> bool:
+            found = await outrider.store.read(policy_holds.of_runs([run_id]))
+            _, accounting = await observe(outrider, run_id)
+            waiting = sum(hold.waiting for hold in found.get(run_id, []))
+            return waiting == 200 - 40 - 57 and accounting.sent >= 57
+
+        await eventually(is_held)
+        _, accounting = await observe(outrider, run_id)
+        assert (accounting.sent, accounting.skipped) == (57, 40)
+        assert sandbox.deliveries.total() == 57
+
+
+def test_only_targets_with_a_plan_are_kept() -> None:
+    keeper = WarmUpKeeper(
+        {"sms.all": TargetPolicy(), "mail": TargetPolicy(warm_up=WarmUpPlan((1,)))}
+    )
+    assert keeper.of("sms.all") is None
+    assert keeper.of("mail") is not None
