@@ -11,23 +11,31 @@ export PYTHONDONTWRITEBYTECODE :=
 help: ## list the targets
 	@grep -E '^[a-z]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-11s %s\n", $$1, $$2}'
 
+PIP = $(BIN)/pip install --quiet --disable-pip-version-check
+
 setup: $(VENV)/.ready ## make .venv and install Outrider and its tools, pinned and hashed
 
-$(VENV)/.ready: requirements/dev.txt pyproject.toml
+# Outrider alone, for who wants to see it: a sixth of what its tests need.
+$(VENV)/.demo: requirements/demo.txt pyproject.toml
 	python3 -m venv $(VENV)
-	$(BIN)/pip install --quiet --disable-pip-version-check --require-hashes -r requirements/dev.txt
-	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	$(PIP) --require-hashes -r requirements/demo.txt
+	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-demo: setup ## send a campaign through real sockets, kill the worker, recover, prove it
+$(VENV)/.ready: $(VENV)/.demo requirements/dev.txt
+	$(PIP) --require-hashes -r requirements/dev.txt
+	@touch $@
+
+# Servers of other engines come with the tests' tools.
+demo: $(if $(filter local,$(ENGINE)),$(VENV)/.demo,setup) ## send a campaign through real sockets, kill the worker, recover, prove it
 	@[ $(ENGINE) != conductor ] || scripts/conductor_server.sh
 	$(BIN)/outrider demo --engine $(ENGINE)
 
-quotes: setup ## from domain events to messages: rules, retries, reminders, explanations
+quotes: $(VENV)/.demo ## from domain events to messages: rules, retries, reminders, explanations
 	PATH="$(CURDIR)/$(BIN):$$PATH" examples/quotes/run.sh
 
 # Ctrl-C reaches both by itself; a signal to make alone is passed on. The second wait is for the end.
-serve: setup ## the API server and, beside it, provider simulators, on loopback, in examples/
+serve: $(VENV)/.demo ## the API server and, beside it, provider simulators, on loopback, in examples/
 	@cd examples && { \
 	  ../$(BIN)/outrider sandbox --latency-ms 100 --log received.ndjson & sandbox=$$!; \
 	  ../$(BIN)/outrider serve & server=$$!; \
@@ -76,6 +84,8 @@ pins: ## renew the pinned requirements
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
 	  --python-version 3.11 pyproject.toml --extra sandbox \
 	  --group build --group test --group check -o requirements/dev.txt
+	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
+	  --python-version 3.11 pyproject.toml --group build -c requirements/dev.txt -o requirements/demo.txt
 	for peer in bench/requirements/*.in; do \
 	  uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
 	    --python-version 3.11 $$peer -o $${peer%.in}.txt; done

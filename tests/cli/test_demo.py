@@ -140,23 +140,3 @@ def test_a_port_in_use_is_reported_before_anything_is_sent() -> None:
     assert done.returncode == 1
     assert "is in use" in done.stderr
     assert "providers listen" not in done.stderr
-
-
-WITHOUT_EXTRA = (
-    "import sys; sys.modules.update(aiohttp=None, aiosmtpd=None);"
-    " from outrider.cli.app import main; main()"
-)
-
-
-@pytest.mark.parametrize("name", ["sandbox", "demo"])
-def test_without_its_extra_the_simulator_says_how_to_get_it(name: str) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", WITHOUT_EXTRA, name],
-        capture_output=True,
-        text=True,
-        timeout=DEMO_SECONDS,
-    )
-    assert done.returncode == 1
-    assert "it requires aiohttp and aiosmtpd" in done.stderr
-    assert 'pip install "outrider[sandbox]"' in done.stderr
-    assert "Traceback" not in done.stderr

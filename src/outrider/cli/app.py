@@ -12,6 +12,7 @@ from outrider.cli.lazy_group import LazyGroup
 
 class Commands(LazyGroup):
     places: ClassVar = {
+        "init": "outrider.cli.init:init",
         "demo": "outrider.cli.demo:demo",
         "migrate": "outrider.cli.database:migrate",
         "check": "outrider.cli.database:check",
@@ -48,8 +49,8 @@ app = typer.Typer(
     help=(
         "Outrider sends messages through a durable ledger: kill any process at any time, "
         "and you can still prove what happened for every recipient.\n\nTry `outrider demo` "
-        "first. Then: `outrider migrate`, `outrider campaign create FILE`, `outrider "
-        "campaign start ID --work`."
+        "first. Then `outrider init` writes a folder to start in, and its GETTING-STARTED.md "
+        "explains the next commands."
     ),
 )
 

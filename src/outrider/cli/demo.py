@@ -35,7 +35,6 @@ from outrider.cli.demo_receipts import WayBack
 from outrider.cli.demo_story import ACTOR, CampaignStory, Result
 from outrider.cli.demo_temporal import temporal_address
 from outrider.cli.run import certificate_document, print_certificate
-from outrider.cli.sandbox import require_simulator
 from outrider.cli.serve import announce, bind, url_of
 from outrider.cli.session import refuse_server
 from outrider.domain.errors import OutriderError
@@ -94,7 +93,6 @@ def demo(
     refuse_server(context, as_json=as_json)
     configure_logging("console", level=ERRORS_ONLY)
     try:
-        require_simulator()
         # Before anything is sent: a port that is taken should be reported at once.
         listening = bind(HOST, port) if serving else None
         with tempfile.TemporaryDirectory(prefix="outrider-demo-") as folder:
@@ -188,6 +186,7 @@ def _settings(
         database_url=f"sqlite:///{folder}/demo.db",
         registry=file,
         artifacts=folder / "artifacts",
+        spool=folder / "spool",
         allow_private_gateways=True,
         allow_private_links=True,
         targets=targets,

@@ -5,7 +5,6 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -21,14 +20,6 @@ from outrider.gateways.http_client import HttpClient
 from outrider.gateways.mail_receiver import MailReceiver, ReturnMailbox
 from outrider.gateways.maildir_watcher import MaildirWatcher
 from outrider.gateways.posted_inbox import PostedInbox
-
-
-def require_listener() -> None:
-    """Its mail server is an extra: watching a Maildir does not need it."""
-    if find_spec("aiosmtpd") is None:
-        raise InvalidInput(
-            texts.ReceiveMail.NOT_INSTALLED, hint=texts.ReceiveMail.NOT_INSTALLED_HINT
-        )
 
 
 def receive_mail(
@@ -52,8 +43,6 @@ def receive_mail(
     """
     try:
         settings = settings_of(context)
-        if maildir is None:
-            require_listener()
         server_url = (context.obj or {}).get("server") or settings.public_url
         if server_url is None:
             raise InvalidInput(texts.ReceiveMail.NO_SERVER, hint=texts.ReceiveMail.NO_SERVER_HINT)

@@ -2,7 +2,6 @@
 
 import asyncio
 import signal
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -13,16 +12,6 @@ from outrider.cli import texts
 from outrider.cli.console import Json, err, fail, out, print_json
 from outrider.cli.session import refuse_server
 from outrider.domain.errors import InvalidInput
-
-
-def require_simulator() -> None:
-    """Its web and mail servers are an extra: sending does not need them."""
-    missing = [name for name in ("aiohttp", "aiosmtpd") if find_spec(name) is None]
-    if missing:
-        raise InvalidInput(
-            texts.Sandbox.NOT_INSTALLED.format(missing=" and ".join(missing)),
-            hint=texts.Sandbox.NOT_INSTALLED_HINT,
-        )
 
 
 def _receipts_secret(receipts_to: str | None, file: Path | None) -> str | None:
@@ -124,10 +113,6 @@ def sandbox(
     arrived.
     """
     refuse_server(context, as_json=as_json)
-    try:
-        require_simulator()
-    except InvalidInput as error:
-        fail(error, as_json=as_json)
     # The web server is a third of the start-up: printing the help does not need it.
     from outrider.gateways.sandbox import Faults, ReceiptPlan, Sandbox
 

@@ -1,8 +1,7 @@
 """A mail server for bounces alone, speaking SMTP or LMTP: `250` only when a receipt is durable.
 
 Its clients are mail servers, which retry when deferred, so nothing is lost while the inbox cannot
-be written. Unknown addresses are refused at RCPT, before any of the message is read. It needs the
-`sandbox` extra, for aiosmtpd.
+be written. Unknown addresses are refused at RCPT, before any of the message is read.
 """
 
 import asyncio

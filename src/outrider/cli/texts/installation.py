@@ -34,6 +34,17 @@ class Database:
     )
 
 
+class Init:
+    WRITTEN = "[green]written[/green] {path}"
+    EXISTS = "these files exist already: {names}; nothing was written"
+    EXISTS_HINT = "name an empty folder: `outrider init FOLDER`"
+    UNWRITABLE = "cannot write to {folder}: {reason}"
+    NEXT = (
+        "next: `outrider demo` shows what Outrider does, `outrider serve` starts the server; "
+        "GETTING-STARTED.md explains the rest"
+    )
+
+
 class Key:
     CREATED = "[green]created[/green] {id} {name}: {scopes}"
     SHOWN_ONCE = "store it now: it is not shown again"
@@ -72,8 +83,6 @@ class Remote:
 
 
 class Sandbox:
-    NOT_INSTALLED = "the provider simulator is not installed: it requires {missing}"
-    NOT_INSTALLED_HINT = 'pip install "outrider[sandbox]"'
     CANNOT_LISTEN = "cannot listen: {error}"
     OTHER_PORTS = "choose other ports with --port and --smtp-port"
     LISTENING = "[green]listening[/green] {http_url} (HTTP providers)"

@@ -123,11 +123,6 @@ class Receipts:
 
 
 class ReceiveMail:
-    NOT_INSTALLED = "the mail listener is not installed: it needs aiosmtpd"
-    NOT_INSTALLED_HINT = (
-        'pip install "outrider[sandbox]", or let your mail server deliver to a folder and use'
-        " --maildir"
-    )
     NO_SERVER = "there is no server to report to"
     NO_SERVER_HINT = "use --server, or set OUTRIDER_PUBLIC_URL"
     NO_RETURN_PATH = "no submission target has a return path"
