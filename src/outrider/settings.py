@@ -321,6 +321,8 @@ class Settings(BaseSettings):
     conductor_token: SecretReference | None = None
     session_secret: SecretReference | None = None
     """The key that signs console sessions; by default a file in the spool folder."""
+    evidence_key: SecretReference | None = None
+    """The Ed25519 key that signs evidence, 64 hex digits; by default a file in the spool folder."""
     root_key: str | None = Field(default=None, min_length=ROOT_KEY_MIN_CHARACTERS, repr=False)
 
     @classmethod

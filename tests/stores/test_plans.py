@@ -41,6 +41,7 @@ SMALL_BY_NATURE = {
     "campaign_runs_unfinished",
     "campaign_runs_unrecorded_refusals",
     "campaign_runs_unprojected",
+    "campaign_runs_unsealed",
     "channel_outbox_doubted",
     "domain_events_due",
     "doubt_checks_due",

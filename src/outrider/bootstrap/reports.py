@@ -1,10 +1,14 @@
 """What is read and proven after the fact: certificates, explanations, previews, run histories."""
 
+import os
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from outrider.bootstrap.access import AccessRoles
 from outrider.bootstrap.contracts import ContractRoles
 from outrider.kernel.proof.database_verifier import DatabaseVerifier
+from outrider.kernel.proof.run_sealer import RunSealer
+from outrider.kernel.proof.seal_verifier import SealVerifier
 from outrider.kernel.reports.certifier import Certifier
 from outrider.kernel.reports.person_reader import PersonReader
 from outrider.kernel.reports.previewer import Previewer
@@ -12,6 +16,10 @@ from outrider.kernel.reports.searcher import Searcher
 from outrider.kernel.runs.projector import Projector
 from outrider.kernel.runs.run_reader import RunReader
 from outrider.kernel.streams.campaign_event_hub import EventHub
+from outrider.secrets.store import load_secrets
+
+if TYPE_CHECKING:
+    from outrider.secrets.signing import EvidenceKey
 
 
 class ReportRoles(ContractRoles, AccessRoles):
@@ -20,8 +28,21 @@ class ReportRoles(ContractRoles, AccessRoles):
         return Certifier(self.foundation, self.reference_memory)
 
     @cached_property
+    def evidence_key(self) -> "EvidenceKey":
+        from outrider.secrets.signing import EvidenceKey
+
+        return EvidenceKey(self.settings.evidence_key, load_secrets(), self.settings.spool)
+
+    @cached_property
+    def run_sealer(self) -> RunSealer:
+        return RunSealer(self.foundation, self.evidence_key, os.urandom)
+
+    @cached_property
     def database_verifier(self) -> DatabaseVerifier:
-        return DatabaseVerifier(self.foundation)
+        from outrider.secrets.signing import is_signed
+
+        seal_verifier = SealVerifier(self.foundation, self.evidence_key, is_signed)
+        return DatabaseVerifier(self.foundation, seal_verifier)
 
     @cached_property
     def previewer(self) -> Previewer:

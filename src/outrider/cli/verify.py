@@ -49,11 +49,19 @@ def _print(found: Verification) -> None:
         texts.Verify.CHECKED.format(
             runs=found.checked[Proven.RUN],
             events=found.checked[Proven.RUN_EVENT],
+            rows=found.checked[Proven.LEDGER_ROW],
             entries=found.checked[Proven.AUDIT_ENTRY],
         )
     )
     if found.before_chain:
         out.print(texts.Verify.BEFORE_CHAIN.format(events=found.before_chain), style="dim")
+    if found.unsealed:
+        out.print(texts.Verify.UNSEALED.format(runs=found.unsealed), style="dim")
+    if found.receipts_since:
+        out.print(texts.Verify.RECEIPTS_SINCE.format(receipts=found.receipts_since), style="dim")
+    if found.other_keys:
+        keys = ", ".join(sorted(found.other_keys))
+        out.print(texts.Verify.OTHER_KEYS.format(keys=keys), style="dim")
     if found.waiting:
         out.print(texts.Verify.WAITING.format(entries=found.waiting), style="dim")
     if found.holds:
@@ -76,10 +84,14 @@ def _document(found: Verification) -> Document:
         "checked": {
             "runs": found.checked[Proven.RUN],
             "runEvents": found.checked[Proven.RUN_EVENT],
+            "sealedRows": found.checked[Proven.LEDGER_ROW],
             "auditEntries": found.checked[Proven.AUDIT_ENTRY],
         },
         "beforeChain": found.before_chain,
         "waiting": found.waiting,
+        "unsealed": found.unsealed,
+        "receiptsSince": found.receipts_since,
+        "otherKeys": sorted(found.other_keys),
         "tampered": found.tampered,
         "findings": [
             {

@@ -6,3 +6,14 @@ VERIFY_PAGE_RUNS = 200
 VERIFY_PAGE_ROWS = 2_000
 FINDINGS_MAX = 1_000
 """Named one by one; beyond that, only counted: whoever rewrote a whole table is found anyway."""
+SEAL_LOOK_SECONDS = 2.0
+SEAL_HELD_SECONDS = 900.0
+"""How long one process seals a run before another may begin; both would make the same seal."""
+SEAL_PAGE_ROWS = 500
+SEAL_REST_SHARE = 3.0
+"""How much longer than a page took the sealer rests after it: sending goes first."""
+RESEAL_FIRST_SECONDS = 3_600.0
+RESEAL_UNTIL_SECONDS = 60 * 86_400.0
+"""Receipts that come later than this after a run's end are not sealed."""
+SEALS_MAX = 1_000
+SALT_BYTES = 32

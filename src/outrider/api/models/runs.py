@@ -238,6 +238,20 @@ class EventChainAnswer(Answer):
     head: str = Field(description="The newest hash, which covers every event; in hex.")
 
 
+class SealAnswer(Answer):
+    """The Merkle roots of a run's ledger and receipts, signed."""
+
+    seal: int = Field(description="1 is made at the run's end; later ones have later receipts.")
+    ledger_rows: int
+    ledger_root: str
+    receipts: int
+    receipts_root: str
+    hash: str = Field(description="SHA-256 of the seal's document, which the signature is for.")
+    key_id: str
+    signature: str = Field(description="Ed25519, in hex.")
+    sealed_at: datetime
+
+
 class CertificateAnswer(Answer):
     """The launch proof, counted from the ledger's own rows."""
 
@@ -256,6 +270,9 @@ class CertificateAnswer(Answer):
     ledger_digest: str
     event_chain: EventChainAnswer | None = Field(
         default=None, description="Null for a run that ended before there were hash chains."
+    )
+    seal: SealAnswer | None = Field(
+        default=None, description="Null until the run is sealed, a moment after its end."
     )
     issued_at: datetime
 

@@ -168,7 +168,13 @@ class Workers:
 
 class Verify:
     NOTHING_GIVEN = "give --database to check the database"
-    CHECKED = "{runs:,} runs with {events:,} events, {entries:,} entries of the audit log"
+    CHECKED = (
+        "{runs:,} runs with {events:,} events and {rows:,} sealed rows, {entries:,} entries of the"
+        " audit log"
+    )
+    UNSEALED = "{runs:,} runs are not sealed: they go on, or ended before there were seals"
+    RECEIPTS_SINCE = "{receipts:,} receipts came after the last seal of their run"
+    OTHER_KEYS = "signed by keys of other machines, which the database names: {keys}"
     BEFORE_CHAIN = "{events:,} events are from before there were hash chains: nothing protects them"
     WAITING = "{entries:,} entries of the audit log are not chained yet"
     HOLDS = "[green]Nothing was edited, removed or inserted.[/green]"

@@ -4,6 +4,7 @@ It reads, in pages, beside running workers. Whoever can rewrite a chain from som
 head included, is found only by a head that is kept elsewhere: docs/explanation/evidence.md.
 """
 
+import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
@@ -12,12 +13,17 @@ from enum import StrEnum
 from outrider.domain.chain_walk import ChainWalk, TamperedEntry, Tampering
 from outrider.domain.event_chain import content_hash
 from outrider.domain.ids import RunId
+from outrider.domain.run_events import RunEventType
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import chains
+from outrider.kernel.proof.seal_verifier import SealVerifier
+from outrider.kernel.transactions import chains, seals
 from outrider.kernel.transactions.chains import AuditHead, AuditLink, ChainedRun
 from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.seals import SEALED, Tree
 from outrider.limits.proof import FINDINGS_MAX, VERIFY_PAGE_ROWS, VERIFY_PAGE_RUNS
 
+SealsOfRuns = dict[RunId, dict[int, str]]
+"""The hash of each seal of each run."""
 DATABASE = "database"
 """The actor of entries that a trigger writes. They have no hash of their own."""
 
@@ -27,7 +33,13 @@ class Proven(StrEnum):
 
     RUN = "run"
     RUN_EVENT = "run_event"
+    SEAL = "seal"
+    LEDGER_ROW = "ledger_row"
+    RECEIPT = "receipt"
     AUDIT_ENTRY = "audit_entry"
+
+
+_ROWS = {Tree.LEDGER: Proven.LEDGER_ROW, Tree.RECEIPTS: Proven.RECEIPT}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +59,12 @@ class Verification:
     """Run events from before there were chains: nothing protects them."""
     waiting: int = 0
     """Entries of the audit log that are not chained yet."""
+    unsealed: int = 0
+    """Runs that are not sealed: they have not ended, or only just, or before there were seals."""
+    receipts_since: int = 0
+    """Receipts that came after the last seal of their run."""
+    other_keys: set[str] = field(default_factory=set)
+    """Keys that signed seals here and are not this installation's own."""
     tampered: int = 0
     findings: list[TamperedRow] = field(default_factory=list)
 
@@ -61,21 +79,23 @@ class Verification:
 
 
 class DatabaseVerifier:
-    def __init__(self, foundation: Foundation) -> None:
+    def __init__(self, foundation: Foundation, seal_verifier: SealVerifier) -> None:
         self._store = foundation.store
+        self._seal_verifier = seal_verifier
 
     async def verify(self) -> Verification:
         found = Verification()
-        began = False
+        began, sealed = False, SealsOfRuns()
         async for run in self._runs():
             found.checked[Proven.RUN] += 1
-            walk = await self._verify_events(run, found)
+            walk, moved_at = await self._verify_events(run, found)
+            sealed[run.run_id] = await self._verify_seals(run.run_id, moved_at, found)
             # Ids grow with time, so that no run is older than those before it.
             if began and walk.head is None and walk.before_chain:
                 found.note(TamperedRow(Proven.RUN, Tampering.UNCHAINED, run.run_id, run.run_id))
             began |= walk.head is not None and not walk.before_chain
         async for head in self._heads():
-            await self._verify_audit(head, found)
+            await self._verify_audit(head, sealed, found)
         await self._find_unchained(found)
         return found
 
@@ -89,15 +109,17 @@ class DatabaseVerifier:
                 return
             after = page[-1].run_id
 
-    async def _verify_events(self, run: ChainedRun, found: Verification) -> ChainWalk:
+    async def _verify_events(self, run: ChainedRun, found: Verification) -> tuple[ChainWalk, int]:
         """Up to the counter that was read with the head: the run may go on meanwhile."""
-        walk, after = ChainWalk(), 0
+        walk, after, moved_at = ChainWalk(), 0, 0
         while True:
             page = await self._store.read(
                 chains.events_after(run.run_id, after, run.last_seq, VERIFY_PAGE_ROWS)
             )
             for each in page:
                 walk.step(each.run_seq, each.hash, content_hash(each.event.canonical()))
+                if each.event.type != RunEventType.SIGNAL_REJECTED:
+                    moved_at = each.run_seq
             found.checked[Proven.RUN_EVENT] += len(page)
             if len(page) < VERIFY_PAGE_ROWS:
                 break
@@ -109,7 +131,23 @@ class DatabaseVerifier:
         if run.beyond is not None:
             entry = TamperedEntry(run.beyond, run.beyond, Tampering.INSERTED)
             found.note(_of_run(run.run_id, entry))
-        return walk
+        return walk, moved_at
+
+    async def _verify_seals(
+        self, run_id: RunId, moved_at: int, found: Verification
+    ) -> dict[int, str]:
+        sealing = await self._seal_verifier.verify(run_id, moved_at)
+        found.checked[Proven.LEDGER_ROW] += sealing.checked
+        found.unsealed += not sealing.is_sealed
+        found.receipts_since += sealing.receipts_since
+        found.other_keys |= sealing.other_keys
+        for number, how in sealing.seals:
+            found.note(TamperedRow(Proven.SEAL, how, run_id, str(number)))
+        for sequence in sealing.events:
+            found.note(TamperedRow(Proven.RUN_EVENT, Tampering.HEAD, run_id, str(sequence)))
+        for tree, id_, how in sealing.rows:
+            found.note(TamperedRow(_ROWS[tree], how, run_id, id_))
+        return sealing.hashes
 
     async def _heads(self) -> AsyncIterator[AuditHead]:
         after = FIRST
@@ -121,7 +159,9 @@ class DatabaseVerifier:
                 return
             after = page[-1].workspace_id
 
-    async def _verify_audit(self, head: AuditHead, found: Verification) -> None:
+    async def _verify_audit(
+        self, head: AuditHead, sealed: SealsOfRuns, found: Verification
+    ) -> None:
         walk, after, signed_off = ChainWalk(), 0, False
         ids: dict[int, str] = {}
         while True:
@@ -138,6 +178,7 @@ class DatabaseVerifier:
                 elif signed_off and _is_foreign(link, content):
                     found.note(_of_audit(head, link.id, Tampering.INSERTED))
                 signed_off |= link.content_hash is not None
+                await self._verify_sealing(link, sealed, found)
             found.checked[Proven.AUDIT_ENTRY] += len(page)
             if len(page) < VERIFY_PAGE_ROWS:
                 break
@@ -146,6 +187,23 @@ class DatabaseVerifier:
         for entry in walk.found:
             which = ids.get(entry.first, _span(entry))
             found.note(_of_audit(head, which, entry.how))
+
+    async def _verify_sealing(
+        self, link: AuditLink, sealed: SealsOfRuns, found: Verification
+    ) -> None:
+        """Who removes a seal, so that a changed run is sealed anew, is found by the audit log."""
+        entry = link.entry
+        if entry is None or entry.event != SEALED or entry.run_id is None:
+            return
+        detail = json.loads(entry.detail)
+        run_id, number = RunId(entry.run_id), int(detail["seal"])
+        if number not in sealed.get(run_id, {}):
+            # Perhaps only since its run was looked at.
+            found_now = await self._store.read(seals.of_run(run_id))
+            sealed[run_id] = {each.seal: each.parsed().hash() for each in found_now}
+        if (hash_ := sealed[run_id].get(number)) != detail["hash"]:
+            how = Tampering.REMOVED if hash_ is None else Tampering.EDITED
+            found.note(TamperedRow(Proven.SEAL, how, run_id, str(number)))
 
     async def _find_unchained(self, found: Verification) -> None:
         """Entries that are in no chain and wait for none, and runs that only the log remembers."""

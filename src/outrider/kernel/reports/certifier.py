@@ -21,12 +21,14 @@ from outrider.kernel.transactions import (
     ledger_pages,
     policy_holds,
     run_records,
+    seals,
 )
 from outrider.kernel.transactions.chains import ChainedRun
 from outrider.kernel.transactions.doubts import Settled
 from outrider.kernel.transactions.ledger_pages import LedgerLine, LedgerPosition
 from outrider.kernel.transactions.policy_holds import PolicyHold
 from outrider.kernel.transactions.run_records import RunEnding, RunRecord
+from outrider.kernel.transactions.seals import StoredSeal
 
 DeclaredMemory = Callable[[str], ReferenceMemory]
 """How long a submission target is currently declared to remember references."""
@@ -93,6 +95,8 @@ class Certificate:
     """How many recipients waited for the workspace's policy before anything was sent to them."""
     chain: ChainedRun | None = None
     """The head of the run's hash chain, which covers every event of its log."""
+    seal: StoredSeal | None = None
+    """The last seal of its ledger and receipts; made a moment after the run's end."""
 
     @property
     def holds(self) -> bool:
@@ -123,6 +127,7 @@ class Certificate:
             "receipts": self.receipts_document(),
             "ledgerDigest": self.digest,
             "eventChain": self.chain_document(),
+            "seal": self.seal_document(),
             "issuedAt": self.issued_at,
         }
 
@@ -131,6 +136,22 @@ class Certificate:
         if self.chain is None or self.chain.head is None:
             return None
         return {"events": self.chain.last_seq, "head": self.chain.head.hex()}
+
+    def seal_document(self) -> dict[str, object] | None:
+        if self.seal is None:
+            return None
+        sealed = self.seal.parsed()
+        return {
+            "seal": sealed.seal,
+            "ledgerRows": sealed.ledger_rows,
+            "ledgerRoot": sealed.ledger_root,
+            "receipts": sealed.receipts,
+            "receiptsRoot": sealed.receipts_root,
+            "hash": sealed.hash(),
+            "keyId": self.seal.key_id,
+            "signature": bytes(self.seal.signature).hex(),
+            "sealedAt": sealed.sealed_at,
+        }
 
     def receipts_document(self) -> dict[str, object] | None:
         """What receipts report about the sent messages, and how many messages they cover. This is
@@ -189,6 +210,7 @@ class Certifier:
             tuple(settled),
             tuple(held),
             await self._store.read(chains.run(run_id)),
+            next(reversed(await self._store.read(seals.of_run(run_id))), None),
         )
 
     async def _ledger(self, run_id: RunId) -> AsyncIterator[LedgerLine]:

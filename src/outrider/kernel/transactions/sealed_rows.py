@@ -1,0 +1,117 @@
+"""Rows as they are sealed: the ledger of a run in pages, with attempts and receipts of each page.
+
+A row becomes one JSON array of all its columns. What may tell who somebody is, or what was said to
+them, enters as a salted hash: an array can leave the house, and erasing a person leaves it valid.
+"""
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+
+from outrider.domain.ids import RunId
+from outrider.domain.states import ItemStatus
+from outrider.kernel.transactions.ledger_pages import LedgerPosition
+from outrider.ports.store import Row, Rows, Transaction, ask
+
+LEDGER_FIELDS = (
+    "id", "jobId", "tenantId", "workspaceId", "origin", "channel", "provider", "submissionTarget",
+    "contractId", "fallbackContractId", "attemptContractId", "assetId", "assetVersion", "reference",
+    "status", "skipped", "intentStatus", "exhaustedReason", "attempts", "attemptFence",
+    "attemptOpenedAt", "attemptClosedAt", "progress", "maybeReceived", "providerMessageId",
+    "nextAttemptAt", "doubtedAt", "uncountedCalls", "repeats", "repeatTarget", "repeatMemory",
+    "stepAttempt", "attemptsBefore", "topic", "transactional", "urgent", "kind", "waitsFor",
+    "dueAt", "expiresAt", "domainEventId", "stepId", "callbackId", "answersReceipt", "createdAt",
+    "updatedAt", "recipientHash", "detailHash", "earlierAttempts",
+)  # fmt: skip
+RECEIPT_FIELDS = (
+    "outboxId", "id", "matchedBy", "matchedAt", "tenantId", "workspaceId", "submissionTarget",
+    "receiptId", "event", "reference", "providerMessageId", "permanent", "keyword", "occurredAt",
+    "receivedAt", "detailHash",
+)  # fmt: skip
+
+_PUBLIC = LEDGER_FIELDS.index("recipientHash")
+_RECIPIENT = 2
+"""How many of the columns after the public ones say who it is: recipient and address."""
+_STATUS = LEDGER_FIELDS.index("status")
+_FLAGS = [
+    LEDGER_FIELDS.index(each) for each in ("skipped", "maybeReceived", "transactional", "urgent")
+]
+_RECEIPT_PUBLIC = RECEIPT_FIELDS.index("detailHash")
+_PERMANENT = RECEIPT_FIELDS.index("permanent")
+_ATTEMPT_PUBLIC = 8
+
+
+@dataclass(frozen=True, slots=True)
+class SealedRow:
+    id: str
+    is_open: bool
+    """It has not ended yet, so that its row will still change."""
+    content: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class RowsPage:
+    ledger: Sequence[SealedRow]
+    receipts: Sequence[SealedRow]
+    last: LedgerPosition
+
+
+def row_salt(salt: bytes, id_: str) -> bytes:
+    return hashlib.sha256(salt + id_.encode()).digest()
+
+
+def hidden(salt: bytes, values: Sequence[object]) -> str:
+    """Who knows the row's salt can check the values; who does not learns nothing from it."""
+    return hashlib.sha256(salt + msgspec.json.encode(values)).hexdigest()
+
+
+def page(
+    run_id: RunId, workspace_id: str, salt: bytes, after: LedgerPosition, most: int
+) -> Transaction[RowsPage]:
+    rows = yield from ask(
+        "ledger_to_seal",
+        run_id=run_id,
+        after_job=after.job_id,
+        after_id=after.outbox_id,
+        most=most,
+    )
+    if not rows:
+        return RowsPage([], [], after)
+    window = {"id": [row[0] for row in rows]}
+    attempts = _by_item((yield from ask("attempts_to_seal", window)))
+    receipts = _by_item((yield from ask("receipts_to_seal", window, workspace_id=workspace_id)))
+    return RowsPage(
+        [_ledger_row(row, attempts.get(row[0], ()), salt) for row in rows],
+        [_receipt(each, salt) for row in rows for each in receipts.get(row[0], ())],
+        LedgerPosition(rows[-1][1], rows[-1][0]),
+    )
+
+
+def _by_item(rows: Rows) -> Mapping[str, Sequence[Row]]:
+    found: dict[str, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row[0], []).append(row)
+    return found
+
+
+def _ledger_row(row: Row, attempts: Sequence[Row], salt: bytes) -> SealedRow:
+    cells = list(row[:_PUBLIC])
+    for index in _FLAGS:
+        cells[index] = bool(cells[index])
+    own = row_salt(salt, row[0])
+    private = list(row[_PUBLIC:])
+    cells.append(hidden(own, private[:_RECIPIENT]))
+    cells.append(hidden(own, private[_RECIPIENT:]))
+    cells.append(
+        [[*each[1:_ATTEMPT_PUBLIC], hidden(own, list(each[_ATTEMPT_PUBLIC:]))] for each in attempts]
+    )
+    return SealedRow(row[0], cells[_STATUS] == ItemStatus.QUEUED, msgspec.json.encode(cells))
+
+
+def _receipt(row: Row, salt: bytes) -> SealedRow:
+    cells = list(row[:_RECEIPT_PUBLIC])
+    cells[_PERMANENT] = None if cells[_PERMANENT] is None else bool(cells[_PERMANENT])
+    cells.append(hidden(row_salt(salt, row[1]), list(row[_RECEIPT_PUBLIC:])))
+    return SealedRow(row[1], False, msgspec.json.encode(cells))
