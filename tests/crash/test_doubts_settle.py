@@ -79,6 +79,10 @@ CASES = [
     Case("mastodon", "mastodon", KEY | CONTENT),
     Case("twilio_sms", "twilio_sms", CONTENT),
     Case("twilio_voice", "twilio_voice", CONTENT),
+    Case("mailgun", "mailgun", LOOK_UP),
+    Case("postmark", "postmark", LOOK_UP),
+    Case("mailjet", "mailjet", LOOK_UP),
+    Case("brevo", "brevo", KEY),
     Case("whatsapp_cloud", "whatsapp_cloud", frozenset({EvidenceKind.RECEIPT})),
     Case("fcm", "fcm", frozenset()),
 ]

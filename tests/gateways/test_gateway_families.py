@@ -52,7 +52,12 @@ from tests.support.provider_targets import PLANTED, TARGETS, PlantedSecrets
 
 PHONE, MAIL = "+447700900123", "ada@example.test"
 PROVIDERS = [name for name, target in TARGETS.items() if target.credentials]
-ADDRESSES = {"resend": MAIL, "fcm": "token-1", "mastodon": ""}
+MAIL_PROVIDERS = ["ses", "sendgrid", "mailgun", "postmark", "brevo", "mailjet"]
+ADDRESSES = {
+    "resend": MAIL, "fcm": "token-1", "mastodon": "", **dict.fromkeys(MAIL_PROVIDERS, MAIL),
+}  # fmt: skip
+SAYS_SO_IN_A_HEADER = {"postmark": "x-postmark-server-token", "brevo": "api-key"}
+"""Where the credential is, if it is not the authorisation."""
 
 
 class _Family(GatewayConformance):
@@ -99,6 +104,37 @@ class TestResend(_Family):
     carries_enclosures = True
 
 
+class _MailProvider(_Family):
+    channel, status = Channel.EMAIL, ItemStatus.SENT
+    address, refused_address = MAIL, "reject-me@example.test"
+    payload: ClassVar[Mapping[str, Any]] = {"to": MAIL, "subject": "Offer", "body": "Hi"}
+    carries_enclosures = True
+
+
+class TestSes(_MailProvider):
+    gateway_type = "ses"
+
+
+class TestSendGrid(_MailProvider):
+    gateway_type = "sendgrid"
+
+
+class TestMailgun(_MailProvider):
+    gateway_type = "mailgun"
+
+
+class TestPostmark(_MailProvider):
+    gateway_type = "postmark"
+
+
+class TestBrevo(_MailProvider):
+    gateway_type = "brevo"
+
+
+class TestMailjet(_MailProvider):
+    gateway_type = "mailjet"
+
+
 class TestTwilioSms(_Family):
     gateway_type, channel, status = "twilio_sms", Channel.SMS, ItemStatus.SENT
     address, refused_address = PHONE, "+15005550001"
@@ -130,7 +166,8 @@ class TestMastodon(_Family):
 
 
 def test_every_family_runs_the_suite() -> None:
-    bound = {suite.gateway_type for suite in _Family.__subclasses__()}
+    suites = [*_Family.__subclasses__(), *_MailProvider.__subclasses__()]
+    bound = {suite.gateway_type for suite in suites if suite is not _MailProvider}
     assert bound == GATEWAY_TYPES.keys() - {"noop"}
 
 
@@ -327,6 +364,27 @@ def fcm(status: str, code: str | None = None) -> dict[str, Any]:
     return {"error": {"code": 400, "message": "why", "status": status, "details": details}}
 
 
+def aws(name: str, message: str = "why") -> dict[str, Any]:
+    return {"__type": f"com.amazonaws.ses#{name}", "message": message}
+
+
+def sendgrid(field: str | None) -> dict[str, Any]:
+    return {"errors": [{"message": "why", "field": field, "help": None}]}
+
+
+def postmark(code: int) -> dict[str, Any]:
+    return {"ErrorCode": code, "Message": "why"}
+
+
+def mailjet(code: str, *related: str) -> dict[str, Any]:
+    error = {"ErrorCode": code, "ErrorMessage": "why", "ErrorRelatedTo": list(related)}
+    return {"Messages": [{"Status": "error", "Errors": [error]}]}
+
+
+def brevo(code: str) -> dict[str, Any]:
+    return {"code": code, "message": "why"}
+
+
 @pytest.mark.parametrize(
     ("name", "status", "document", "message_id"),
     [
@@ -336,6 +394,11 @@ def fcm(status: str, code: str | None = None) -> dict[str, Any]:
         ("whatsapp_cloud", 200, {"messages": [{"id": "wamid.1"}], "contacts": []}, "wamid.1"),
         ("fcm", 200, {"name": "projects/shop/messages/1"}, "projects/shop/messages/1"),
         ("mastodon", 200, {"id": "103", "content": "<p>Hi</p>"}, "103"),
+        ("ses", 200, {"MessageId": "0102-3"}, "0102-3"),
+        ("mailgun", 200, {"id": "<1@mg.example>", "message": "Queued. Thank you."}, "1@mg.example"),
+        ("postmark", 200, {"MessageID": "b7bc", "ErrorCode": 0, "Message": "OK"}, "b7bc"),
+        ("brevo", 201, {"messageId": "<2@smtp-relay>"}, "<2@smtp-relay>"),
+        ("mailjet", 200, {"Messages": [{"Status": "success", "To": [{"MessageID": 456}]}]}, "456"),
     ],
 )
 async def test_a_yes_carries_the_providers_message_id(
@@ -369,6 +432,20 @@ async def test_a_yes_carries_the_providers_message_id(
         ("fcm", 400, fcm("INVALID_ARGUMENT"), "invalid_request"),
         ("mastodon", 422, {"error": "Validation failed"}, "invalid_message"),
         ("mastodon", 400, {"error": "bad"}, "invalid_request"),
+        ("ses", 400, aws("MessageRejected"), "invalid_message"),
+        ("ses", 400, aws("BadRequestException"), "invalid_request"),
+        ("sendgrid", 400, sendgrid("personalizations.0.to.0.email"), "invalid_recipient"),
+        ("sendgrid", 400, sendgrid("content.0.value"), "invalid_message"),
+        ("sendgrid", 400, sendgrid(None), "invalid_request"),
+        ("sendgrid", 413, sendgrid(None), "invalid_message"),
+        ("mailgun", 400, {"message": "from parameter is missing"}, "invalid_request"),
+        ("postmark", 422, postmark(300), "invalid_request"),
+        ("postmark", 422, postmark(406), "suppressed"),
+        ("postmark", 422, postmark(411), "invalid_message"),
+        ("brevo", 400, brevo("invalid_parameter"), "invalid_request"),
+        ("brevo", 400, brevo("duplicate_request"), DUPLICATE_REFERENCE),
+        ("mailjet", 400, mailjet("mj-0013", "To[0].Email"), "invalid_recipient"),
+        ("mailjet", 400, mailjet("send-0003", "TextPart"), "invalid_message"),
     ],
 )
 async def test_a_no_is_a_reason_of_the_taxonomy(
@@ -399,6 +476,20 @@ async def test_a_no_is_a_reason_of_the_taxonomy(
         ("twilio_sms", 404, twilio(20404), "invalid_setup"),
         ("fcm", 404, fcm("NOT_FOUND"), "invalid_setup"),
         ("whatsapp_cloud", 400, graph(33), "invalid_setup"),
+        ("ses", 403, aws("InvalidSignatureException"), "unauthorized"),
+        ("ses", 400, aws("SendingPausedException"), "account_refused"),
+        ("ses", 400, aws("MessageRejected", "Email address is not verified."), "sender_refused"),
+        ("ses", 404, aws("NotFoundException"), "invalid_setup"),
+        ("sendgrid", 403, sendgrid("from"), "sender_refused"),
+        ("sendgrid", 401, sendgrid(None), "unauthorized"),
+        ("mailgun", 404, {"message": "Domain not found"}, "invalid_setup"),
+        ("postmark", 401, postmark(10), "unauthorized"),
+        ("postmark", 422, postmark(400), "sender_refused"),
+        ("postmark", 422, postmark(405), "account_refused"),
+        ("brevo", 401, brevo("unauthorized"), "unauthorized"),
+        ("brevo", 402, brevo("not_enough_credits"), "account_refused"),
+        ("mailjet", 403, mailjet("send-0008", "From"), "sender_refused"),
+        ("mailjet", 400, mailjet("mj-0013", "From.Email"), "sender_refused"),
         *(
             (name, status, "<html>no", "unauthorized")
             for name in PROVIDERS
@@ -458,6 +549,8 @@ async def test_a_familys_table_names_its_source_and_blames_one_party_a_code(
         ("whatsapp_cloud", 400, graph(131056)),
         ("whatsapp_cloud", 400, graph(80007)),
         ("fcm", 429, fcm("RESOURCE_EXHAUSTED", "QUOTA_EXCEEDED")),
+        ("ses", 400, aws("LimitExceededException")),
+        ("postmark", 422, postmark(429)),
     ],
 )
 async def test_a_throttled_call_was_not_accepted_and_says_when_to_retry(
@@ -532,6 +625,7 @@ def test_a_memory_is_what_a_provider_documents_or_what_a_target_declares() -> No
     documented = {name: str(memory) for name, memory in memories.items() if memory}
     assert {name: text for name, text in documented.items() if text != "never"} == {
         "resend": "24h",
+        "brevo": "15m",
         "mastodon": "1h",
         "noop": "for_good",
     }
@@ -577,8 +671,12 @@ async def test_a_provider_that_repeats_the_credential_is_not_quoted(
 ) -> None:
     async def echo(reader: Reader, writer: Writer) -> None:
         request = Heard(await read_request(reader))
-        said = f"Malformed: {request.headers['authorization']}"
-        document = {"message": said, "error": said if name == "mastodon" else {"message": said}}
+        header = SAYS_SO_IN_A_HEADER.get(name, "authorization")
+        said = f"Malformed: {request.headers[header]}"
+        document = {
+            "message": said, "error": said if name == "mastodon" else {"message": said},
+            "errors": [{"message": said}], "Message": said, "ErrorMessage": said,
+        }  # fmt: skip
         writer.write(http(401, json.dumps(document).encode(), "Connection: close"))
 
     async with serving(echo) as port:
@@ -588,7 +686,8 @@ async def test_a_provider_that_repeats_the_credential_is_not_quoted(
     assert result.reason == "unauthorized"
     assert "Malformed" in result.detail
     assert "[redacted]" in result.detail
-    composed = gateway.compose(IdempotencyKey(REFERENCE), Content(PHONE, None, "Hi"))
+    to = ADDRESSES.get(name, PHONE)
+    composed = gateway.compose(IdempotencyKey(REFERENCE), Content(to, None, "Hi"))
     assert PLANTED not in repr(composed)
     for planted in (PLANTED, base64.b64encode(f"AC123:{PLANTED}".encode()).decode()):
         assert planted not in repr(result) + repr(gateway) + repr(getattr(gateway, "__dict__", {}))
@@ -662,6 +761,12 @@ async def test_a_credential_that_is_no_header_is_refused_without_showing_it(
     "path",
     [
         "/emails",
+        "/v2/email/outbound-emails",
+        "/v3/mail/send",
+        "/v3/mg.example.test/messages",
+        "/email",
+        "/v3/smtp/email",
+        "/v3.1/send",
         "/2010-04-01/Accounts/AC1/Messages.json",
         "/2010-04-01/Accounts/AC1/Calls.json",
         "/v23.0/1/messages",

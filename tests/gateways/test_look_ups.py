@@ -36,10 +36,14 @@ class Family:
 FAMILIES = [
     Family("twilio_sms", PHONE), Family("twilio_voice", PHONE), Family("resend", MAIL),
     Family("mastodon", ""), Family("sms", PHONE), Family("push", "token-1"), Family("smtp", MAIL),
+    Family("postmark", MAIL), Family("mailjet", MAIL), Family("mailgun", MAIL),
 ]  # fmt: skip
-LISTING = [each for each in FAMILIES if each.name not in ("sms", "push", "smtp")]
+DECLARED = [each for each in FAMILIES if each.name in ("sms", "push", "smtp")]
+BY_REFERENCE = FAMILIES[-3:]
+LISTING = [each for each in FAMILIES if each not in DECLARED + BY_REFERENCE]
 TEXTUAL = [each for each in LISTING if each.name != "twilio_voice"]
 families = pytest.mark.parametrize("family", FAMILIES, ids=str)
+by_reference = pytest.mark.parametrize("family", BY_REFERENCE, ids=str)
 listing = pytest.mark.parametrize("family", LISTING, ids=str)
 textual = pytest.mark.parametrize("family", TEXTUAL, ids=str)
 
@@ -50,7 +54,7 @@ async def asked_of(
 ) -> AsyncIterator[Gateway]:
     known = TARGETS[family.name].model_dump()
     known["options"] = {**known["options"], **options}
-    if family not in LISTING:
+    if family in DECLARED:
         known["look_up_url"] = f"{witness.url}/look-up"
     gateways = Gateways(PlantedSecrets(), targets={"t": TargetSettings(**known)})
     url = witness.url.replace("http", "smtp", 1) if family.name == "smtp" else witness.url
@@ -60,7 +64,7 @@ async def asked_of(
 
 def record(family: Family, **changes: object) -> Record:
     made = Record("m-1", family.to, TEXT, SUBJECT, reference="ref-1")
-    if family.name == "mastodon":
+    if family.name in ("mastodon", "mailjet"):
         made = replace(made, id="111")
     return replace(made, **changes)  # type: ignore[arg-type]
 
@@ -92,6 +96,46 @@ async def test_what_a_provider_has_is_found_and_nothing_else(family: Family) -> 
         assert found.provider_message_ids == (record(family).id,)
         witness.records = [other]
         assert (await asked(gateway, question(family))).finding is Finding.ABSENT
+
+
+@by_reference
+async def test_one_recipients_messages_are_told_apart_by_our_reference(family: Family) -> None:
+    """Whatever their texts are, and however many there are."""
+    now = datetime.now(UTC)
+    others = [
+        record(family, id=f"{900 + n}", reference=f"ref-{n}", at=now - timedelta(seconds=n))
+        for n in range(2, 9)
+    ]
+    async with LookUpWitness(*others) as witness, asked_of(witness, family) as gateway:
+        assert (await asked(gateway, question(family))).finding is Finding.ABSENT
+        witness.records.append(record(family, id="800", at=now - timedelta(minutes=5)))
+        assert (await asked(gateway, question(family))).provider_message_ids == ("800",)
+
+
+@by_reference
+async def test_a_provider_that_ignores_the_question_proves_nothing(family: Family) -> None:
+    other = record(family, id="9", to="eve@example.test", reference="ref-9")
+    async with LookUpWitness(other) as witness, asked_of(witness, family) as gateway:
+        witness.shows_everything = True
+        said = await asked(gateway, question(family))
+        assert (said.finding, said.is_silence) == (Finding.UNKNOWN, True)
+
+
+@by_reference
+async def test_a_reference_that_the_provider_cannot_carry_is_not_absent(family: Family) -> None:
+    """It was sent without one, so that there is nothing to find it by."""
+    strange = replace(question(family), reference=IdempotencyKey("a b " * 30))
+    async with LookUpWitness() as witness, asked_of(witness, family) as gateway:
+        said = await asked(gateway, strange)
+        assert (said.finding, said.is_silence) == (Finding.UNKNOWN, False)
+        assert not witness.asked
+
+
+@pytest.mark.parametrize("family", BY_REFERENCE[:2], ids=str)
+async def test_a_count_without_its_messages_proves_nothing(family: Family) -> None:
+    async with LookUpWitness(record(family)) as witness, asked_of(witness, family) as gateway:
+        witness.empty_page_first = True
+        assert (await asked(gateway, question(family))).finding is Finding.UNKNOWN
 
 
 NO_ANSWERS = [

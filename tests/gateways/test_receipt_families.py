@@ -1,6 +1,6 @@
 """Every family that reports runs the one suite, with the simulator as its provider."""
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
@@ -11,7 +11,8 @@ from outrider.domain.receipts import ReceiptEvent
 from outrider.domain.return_paths import ReturnPath
 from outrider.domain.webhook_signatures import signing_keys
 from outrider.gateways.directory import FAMILIES
-from outrider.gateways.families import twilio_receipts, whatsapp_receipts
+from outrider.gateways.families import sendgrid, twilio_receipts, whatsapp_receipts
+from outrider.gateways.sandbox import Sandbox
 from outrider.gateways.sandbox_receipts import (
     WRITERS,
     Post,
@@ -19,13 +20,18 @@ from outrider.gateways.sandbox_receipts import (
     signed_post,
     standard_post,
 )
+from outrider.gateways.simulators import mailgun, ses
+from outrider.gateways.simulators.mail import password_post
+from outrider.gateways.simulators.sendgrid import signed_post as sendgrid_signed_post
 from outrider.gateways.smtp_receipts import MAIL_TYPE
-from outrider.testing.receipt_suite import ReceiptBench, ReceiptConformance
+from outrider.testing.receipt_suite import NOW, ReceiptBench, ReceiptConformance, callback
 from tests.support.receipt_targets import PUBLIC_URL, SECRET, gateways_of
 
 URL = f"{PUBLIC_URL}/receipts/mine"
 STANDARD = frozenset({"webhook-id", "webhook-timestamp", "webhook-signature"})
 SVIX = frozenset({"svix-id", "svix-timestamp", "svix-signature"})
+TOPIC = "arn:aws:sns:eu-west-1:1:mine"
+PLANTED_TOKEN = "no secret of its own"
 Event = ReceiptEvent
 
 
@@ -84,6 +90,87 @@ class TestResend(_Family):
     gateway_type, header_prefix, signature_headers = "resend", "svix", SVIX
     events = WRITERS["resend"].events
     recipient = "ada@example.test"
+
+
+class _MailProvider(_Family):
+    recipient = "ada@example.test"
+
+
+class _Password(_MailProvider):
+    """Its provider sends a password and signs nothing."""
+
+    dated = covers_body = False
+    signature_headers = frozenset({"authorization"})
+
+    def post_body(self, body: bytes, at: datetime) -> Post:  # noqa: ARG002 - it signs no time
+        return password_post(URL, body, SECRET)
+
+
+class TestPostmark(_Password):
+    gateway_type = "postmark"
+    events = WRITERS["postmark"].events
+
+
+class TestBrevo(_Password):
+    gateway_type = "brevo"
+    events = WRITERS["brevo"].events
+
+
+class TestMailjet(_Password):
+    gateway_type, batches = "mailjet", True
+    events = WRITERS["mailjet"].events
+
+
+class TestSendGrid(_MailProvider):
+    gateway_type, batches = "sendgrid", True
+    events = WRITERS["sendgrid"].events
+    signature_headers = frozenset({sendgrid.SIGNATURE_HEADER, sendgrid.TIMESTAMP_HEADER})
+
+    def post_body(self, body: bytes, at: datetime) -> Post:
+        return sendgrid_signed_post(URL, body, SECRET, at)
+
+
+class TestMailgun(_MailProvider):
+    gateway_type, covers_body, signs_in_headers = "mailgun", False, False
+    events = WRITERS["mailgun"].events
+    signature_headers: ClassVar[frozenset[str]] = frozenset()
+
+    def post_body(self, body: bytes, at: datetime) -> Post:
+        signed = mailgun.signed(SECRET, at, "here").replace(b'"here"', body or b'""')
+        return Post(URL, signed, {})
+
+
+class TestSes(_MailProvider):
+    """With its certificate from the simulator, over a real connection."""
+
+    gateway_type, dated, signs_in_headers = "ses", False, False
+    events = WRITERS["ses"].events
+    signature_headers: ClassVar[frozenset[str]] = frozenset()
+    secret = ""
+
+    def post(self, reports: Sequence[ProviderReport], at: datetime) -> Post:
+        return signed_post("ses", reports, URL, self.secret, at)
+
+    def post_body(self, body: bytes, at: datetime) -> Post:
+        topic, _, certificate_url = self.secret.partition(" ")
+        text = body.decode("latin-1")
+        return ses.posted(URL, ses.notice(text, "m-1", topic, certificate_url, at))
+
+    @pytest.fixture
+    async def bench(self) -> AsyncIterator[ReceiptBench]:
+        async with Sandbox() as sandbox:
+            type(self).secret = f"{TOPIC} {sandbox.http_url}{ses.CERTIFICATE_PATH}"
+            gateways = gateways_of("ses", sns_url=sandbox.http_url)
+            mine, other = (gateways.receipt_reader(name, "ses") for name in ("mine", "other"))
+            assert mine is not None
+            assert other is not None
+            genuine = callback(self.post([self.report()], NOW))
+            for reader in (mine, other):
+                await reader.prepare(genuine, NOW)
+            yield ReceiptBench(
+                mine, other, self.post, self.post_body, self.signature_headers, (PLANTED_TOKEN,)
+            )
+            await gateways.close()
 
 
 class _Twilio(_Family):

@@ -18,12 +18,15 @@ from outrider.domain.receipts import Receipt, ReceiptEvent
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import ReceiptPlan, Sandbox
 from outrider.gateways.sandbox_receipts import WRITERS
+from outrider.gateways.simulators import ses
 from outrider.ports.receipts import Callback, Refusal, Verified
 from outrider.testing.gateway_suite import reserve
-from tests.support.receipt_targets import SECRET, NamedSecrets, target_settings
+from tests.support.receipt_targets import OPTIONS, SECRET, NamedSecrets, target_settings
 
 MESSAGES = 40
-ADDRESSES = {"smtp": "ada@example.test", "resend": "ada@example.test", "push": "token-1"}
+MAIL_TYPES = ["smtp", "resend", "ses", "sendgrid", "mailgun", "postmark", "brevo", "mailjet"]
+ADDRESSES = {**dict.fromkeys(MAIL_TYPES, "ada@example.test"), "push": "token-1"}
+TOPIC = OPTIONS["ses"]["topicArn"]
 
 
 class Door:
@@ -35,10 +38,12 @@ class Door:
         self.refusals: Counter[str] = Counter()
         self.failures_left = 0
         self._changed = asyncio.Event()
-        self.url = ""
+        self.url, self.secret = "", SECRET
         self.gateways: Gateways | None = None
 
     async def take(self, request: web.BaseRequest) -> web.StreamResponse:
+        if request.path == ses.CERTIFICATE_PATH:
+            return web.Response(body=ses.certificate())
         if self.failures_left:
             self.failures_left -= 1
             return web.Response(status=503)
@@ -49,6 +54,7 @@ class Door:
         asked = Callback(
             request.method, str(request.url), dict(request.query), headers, await request.read()
         )
+        await reader.prepare(asked, datetime.now(UTC))
         found = reader.read(asked, datetime.now(UTC))
         if isinstance(found, Refusal):
             self.refusals[found.why] += 1
@@ -75,6 +81,9 @@ async def door(request: pytest.FixtureRequest) -> AsyncIterator[Door]:
     public_url = f"http://127.0.0.1:{runner.addresses[0][1]}"
     made.url = f"{public_url}/receipts/mine"
     targets = {"mine": target_settings(request.param)}
+    if request.param == "ses":
+        targets["mine"].options["snsUrl"] = public_url
+        made.secret = f"{TOPIC} {public_url}{ses.CERTIFICATE_PATH}"
     made.gateways = Gateways(NamedSecrets(), targets=targets, public_url=public_url)
     yield made
     await made.gateways.close()
@@ -97,7 +106,7 @@ async def sent(door: Door, sandbox: Sandbox, count: int = MESSAGES) -> list[str]
 
 
 def plan(door: Door, **rates: Any) -> ReceiptPlan:
-    return ReceiptPlan(door.url, SECRET, **rates)
+    return ReceiptPlan(door.url, door.secret, **rates)
 
 
 async def test_every_message_is_reported_under_its_reference(door: Door) -> None:

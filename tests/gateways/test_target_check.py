@@ -388,7 +388,17 @@ ASKED = {
     "whatsapp_cloud": "GET /v23.0/106540352242922?fields=id",
     "fcm": "POST /v1/projects/shop/messages:send",
     "mastodon": "GET /api/v1/accounts/verify_credentials",
+    "ses": "GET /v2/email/account",
+    "sendgrid": "GET /v3/scopes",
+    "mailgun": "GET /v3/mg.example.test/events?limit=1",
+    "postmark": "GET /server",
+    "brevo": "GET /v3/account",
+    "mailjet": "GET /v3/REST/sender?Limit=1",
 }
+USERS = {"twilio_sms": "AC123", "twilio_voice": "AC123", "mailgun": "api", "mailjet": PLANTED}
+OTHER_HEADERS = {"postmark": "X-Postmark-Server-Token", "brevo": "api-key"}
+CREDENTIALS = {"ses": "secretAccessKey", "mailjet": "secretKey"}
+"""The one that a refusal is about, where there are several."""
 
 
 @pytest.mark.parametrize("gateway_type", PROVIDERS)
@@ -400,9 +410,15 @@ async def test_a_provider_is_asked_one_harmless_thing_with_the_targets_credentia
     assert await check_at(gateway_type, server) is None
     [head], [body] = server.heads, server.bodies
     assert head.startswith(f"{ASKED[gateway_type]} HTTP/1.1\r\n")
-    basic = base64.b64encode(f"AC123:{PLANTED}".encode()).decode()
-    expected = f"Basic {basic}" if "twilio" in gateway_type else f"Bearer {PLANTED}"
-    assert f"\r\nAuthorization: {expected}\r\n" in head
+    expected = f"Authorization: Bearer {PLANTED}\r\n"
+    if gateway_type in USERS:
+        basic = base64.b64encode(f"{USERS[gateway_type]}:{PLANTED}".encode()).decode()
+        expected = f"Authorization: Basic {basic}\r\n"
+    elif gateway_type == "ses":
+        expected = f"Authorization: AWS4-HMAC-SHA256 Credential={PLANTED}/"
+    elif gateway_type in OTHER_HEADERS:
+        expected = f"{OTHER_HEADERS[gateway_type]}: {PLANTED}\r\n"
+    assert f"\r\n{expected}" in head
     assert ("content-length" in head.lower()) is (gateway_type == "fcm")
     if gateway_type == "fcm":
         document = json.loads(body)
@@ -417,8 +433,14 @@ async def test_a_credential_that_is_refused_fails_the_check_and_is_named_but_not
     """A6: the wrong key."""
     words = f"{PLANTED} is not a key"
     error = {"message": words} if gateway_type in ("fcm", "whatsapp_cloud") else words
-    server = answer(status, {"error": error, "message": words})
-    [name] = TARGETS[gateway_type].credentials
+    server = answer(
+        status,
+        {
+            "error": error, "message": words, "errors": [{"message": words}], "Message": words,
+            "ErrorMessage": words,
+        },
+    )  # fmt: skip
+    name = CREDENTIALS.get(gateway_type) or next(iter(TARGETS[gateway_type].credentials))
     found = failed(
         await check_at(gateway_type, server), CheckStep.CREDENTIAL,
         f"'{name}' (env:PLANTED)", f"HTTP {status} [redacted] is not a key",

@@ -18,7 +18,10 @@ from urllib.parse import urlencode
 from aiohttp import web
 
 ACCOUNT_ID = "109"
-LIST_PATHS = ("Messages.json", "Calls.json", "/emails", "/statuses", "/look-up")
+LIST_PATHS = (
+    "Messages.json", "Calls.json", "/emails", "/statuses", "/look-up", "/messages/outbound",
+    "/REST/message", "/events",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -118,6 +121,12 @@ class LookUpWitness:
             case ["api", "v1", "statuses", status_id, "source"]:
                 found = self._whole(status_id)
                 return {"id": found.id, "text": found.text, "spoiler_text": found.subject}
+            case ["messages", "outbound"]:
+                return self._postmark(query, newest)
+            case ["v3", "REST", "message"]:
+                return self._mailjet(query, newest)
+            case ["v3", _, "events"]:
+                return self._mailgun(path, query, newest)
             case ["look-up"]:
                 asked = json.loads(body)["referenceIds"]
                 found_ones = [each for each in newest if each.reference in asked]
@@ -161,6 +170,53 @@ class LookUpWitness:
             ],
             "next_page_uri": more, "page_size": self.page_items, "uri": path,
         }  # fmt: skip
+
+    def _postmark(self, query: Any, newest: list[Record]) -> object:
+        wanted = query["metadata_outrider_reference"]
+        same = [each for each in newest if self.shows_everything or each.reference == wanted]
+        shown = [
+            {
+                "Tag": None, "MessageID": each.id, "To": [{"Email": each.to, "Name": None}],
+                "Recipients": [each.to], "ReceivedAt": each.at.isoformat(), "Status": "Sent",
+                "Metadata": {"outrider_reference": each.reference}, "MessageStream": "outbound",
+            }
+            for each in same
+        ]  # fmt: skip
+        return {"TotalCount": len(same), "Messages": [] if self.empty_page_first else shown}
+
+    def _mailjet(self, query: Any, newest: list[Record]) -> object:
+        wanted, after = query["CustomID"], int(query["FromTS"])
+        same = [
+            each for each in newest
+            if self.shows_everything or (each.reference == wanted and each.at.timestamp() >= after)
+        ]  # fmt: skip
+        shown = [
+            {
+                "ID": int(each.id), "ArrivedAt": _iso(each.at), "CustomID": each.reference,
+                "Status": "sent", "UUID": "",
+            }
+            for each in same
+        ]  # fmt: skip
+        return {"Count": len(same), "Data": [] if self.empty_page_first else shown, "Total": 9}
+
+    def _mailgun(self, path: str, query: Any, newest: list[Record]) -> object:
+        oldest = list(reversed(newest))
+        same = [each for each in oldest if self.shows_everything or each.to == query["recipient"]]
+        begin, end = float(query["begin"]), float(query["end"])
+        same = [each for each in same if begin <= each.at.timestamp() <= end]
+        start = int(query.get("p", "0"))
+        page = same[start : start + self.page_items]
+        items = [
+            {
+                "id": f"e{each.id}", "event": "accepted", "recipient": each.to,
+                "timestamp": each.at.timestamp(), "tags": [],
+                "message": {"headers": {"message-id": each.id, "subject": each.subject}},
+                "user-variables": {"outrider_reference": each.reference},
+            }
+            for each in page
+        ]  # fmt: skip
+        following = urlencode({**query, "p": start + self.page_items})
+        return {"items": items, "paging": {"next": f"{self.url}{path}?{following}", "first": ""}}
 
     def _resend(self, query: Any, newest: list[Record]) -> object:
         if self.empty_page_first:

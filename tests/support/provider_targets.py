@@ -18,8 +18,11 @@ class PlantedSecrets:
         return dict.fromkeys(references, PLANTED)
 
 
-def _target(credential: str, **options: str) -> TargetSettings:
-    return TargetSettings(options=options, credentials={credential: "env:PLANTED"})
+def _target(*credentials: str, **options: str) -> TargetSettings:
+    return TargetSettings(options=options, credentials=dict.fromkeys(credentials, "env:PLANTED"))
+
+
+FROM = {"from": "News <news@example.test>"}
 
 
 TARGETS: dict[str, TargetSettings] = {
@@ -28,7 +31,13 @@ TARGETS: dict[str, TargetSettings] = {
     "push": TargetSettings(remembers_references="for_good"),
     "smtp": TargetSettings(),
     "noop": TargetSettings(),
-    "resend": _target("apiKey", **{"from": "News <news@example.test>"}),
+    "resend": _target("apiKey", **FROM),
+    "ses": _target("accessKeyId", "secretAccessKey", region="eu-west-1", **FROM),
+    "sendgrid": _target("apiKey", **FROM),
+    "mailgun": _target("apiKey", domain="mg.example.test", **FROM),
+    "postmark": _target("serverToken", **FROM),
+    "brevo": _target("apiKey", **FROM),
+    "mailjet": _target("apiKey", "secretKey", **FROM),
     "twilio_sms": _target("authToken", accountSid="AC123", **{"from": "+15550001111"}),
     "twilio_voice": _target("authToken", accountSid="AC123", **{"from": "+15550001111"}),
     "whatsapp_cloud": _target("accessToken", phoneNumberId="106540352242922"),

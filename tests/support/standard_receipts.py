@@ -41,6 +41,9 @@ def body_of(*receipts: Mapping[str, Any]) -> bytes:
 class StandardReader:
     secret: bytes
 
+    async def prepare(self, callback: Callback, now: datetime) -> None:
+        pass
+
     def read(self, callback: Callback, now: datetime) -> Verified | Challenge | Refusal:
         if callback.method == "GET":
             return Challenge(callback.query.get("challenge", ""))

@@ -43,7 +43,9 @@ def test_every_look_up_has_a_source_a_delay_and_a_retention() -> None:
         if look_up is not None:
             assert look_up.source.startswith("https://")
             assert 0 < look_up.delay_seconds < look_up.retention_seconds
-            assert "recipient" in look_up.compares or "account" in look_up.compares
+            by_content = look_up.match is Match.CONTENT
+            named = {"recipient", "account"} if by_content else {"reference"}
+            assert named & set(look_up.compares)
 
 
 def test_a_key_is_repeated_before_anybody_is_asked() -> None:

@@ -9,7 +9,19 @@ from outrider.domain.evidence import TargetEvidence
 from outrider.domain.submission import GatewayType
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.gateways import json_family, noop, smtp
-from outrider.gateways.families import fcm, mastodon, resend, twilio, whatsapp_cloud
+from outrider.gateways.families import (
+    brevo,
+    fcm,
+    mailgun,
+    mailjet,
+    mastodon,
+    postmark,
+    resend,
+    sendgrid,
+    ses,
+    twilio,
+    whatsapp_cloud,
+)
 from outrider.gateways.family import Family, Target
 from outrider.gateways.mail_receiver import ReturnMailbox, mailboxes_in
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
@@ -28,6 +40,12 @@ FAMILIES: Final[dict[str, Family]] = {
         json_family.PUSH_FAMILY,
         smtp.FAMILY,
         resend.FAMILY,
+        ses.FAMILY,
+        sendgrid.FAMILY,
+        mailgun.FAMILY,
+        postmark.FAMILY,
+        brevo.FAMILY,
+        mailjet.FAMILY,
         twilio.SMS_FAMILY,
         twilio.VOICE_FAMILY,
         whatsapp_cloud.FAMILY,

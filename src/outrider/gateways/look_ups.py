@@ -4,11 +4,12 @@ If a provider does not answer, or answers with something else, the result is unk
 """
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from importlib.metadata import version
+from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 import msgspec
@@ -21,6 +22,7 @@ from outrider.gateways.http import ReceivedAnswer
 from outrider.limits.gateways import (
     LOOK_UP_CLOCK_SECONDS,
     LOOK_UP_DELAY_SECONDS,
+    LOOK_UP_FAILURES_MAX,
     LOOK_UP_RETENTION_SECONDS,
     LOOK_UP_SECONDS,
     LOOK_UP_WINDOW_SECONDS,
@@ -104,6 +106,36 @@ def as_target_declares(look_up: LookUp | None, settings: TargetSettings) -> Look
         delay_seconds=look_up.delay_seconds if delay is None else delay,
         retention_seconds=look_up.retention_seconds if retention is None else retention,
     )
+
+
+async def asked_one_by_one(
+    questions: Sequence[LookUpQuestion],
+    ask: Callable[[LookUpQuestion], Awaitable[LookedUp]],
+    unanswered: Callable[[NoAnswer], LookedUp],
+) -> dict[IdempotencyKey, LookedUp]:
+    """For a provider that is asked for each message by itself, as long as it answers."""
+    answers, failures = dict[IdempotencyKey, LookedUp](), 0
+    until = monotonic() + LOOK_UP_WINDOW_SECONDS - LOOK_UP_SECONDS
+    for question in questions:
+        if monotonic() > until:
+            # The others get no answer for now.
+            break
+        try:
+            answers[question.reference] = await ask(question)
+            failures = 0
+        except NoAnswer as error:
+            failures += 1
+            answers[question.reference] = unanswered(error)
+            if failures == LOOK_UP_FAILURES_MAX or error.retry_after_seconds is not None:
+                break
+    return answers
+
+
+def found_by_reference(ids: Sequence[str]) -> LookedUp:
+    """What a provider has under our reference."""
+    if not ids:
+        return ABSENT
+    return LookedUp(Finding.FOUND, tuple(ids), "its reference is there")
 
 
 class DeclaredLookUp:

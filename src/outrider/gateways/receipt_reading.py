@@ -32,7 +32,7 @@ from outrider.ports.receipts import Callback, Challenge, Refusal, RefusedFor, Ve
 
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]+")
 
-_REFUSALS = {
+REFUSALS = {
     SignatureState.UNSIGNED: Refusal(RefusedFor.UNSIGNED, "the request is not signed"),
     SignatureState.FORGED: Refusal(
         RefusedFor.FORGED, "the signature does not match this target's secret"
@@ -115,6 +115,9 @@ class SignedReader(ABC):
     def receipts(self, callback: Callback) -> Iterable[Receipt]:
         """For a verified request. Malformed, ValueError and msgspec's errors: invalid content."""
 
+    async def prepare(self, callback: Callback, now: datetime) -> None:  # noqa: B027
+        """Nothing has to be fetched."""
+
     def read(self, callback: Callback, now: datetime) -> Verified | Challenge | Refusal:
         if callback.method != "POST":
             return NOT_POSTED
@@ -122,7 +125,7 @@ class SignedReader(ABC):
             return TOO_LARGE
         state = self._secret.judge(lambda keys: self.state(keys, callback, now))
         if state is not SignatureState.GENUINE:
-            return _REFUSALS[state]
+            return REFUSALS[state]
         try:
             found = list(self.receipts(callback))
         except Malformed as error:

@@ -22,6 +22,7 @@ from outrider.gateways.sandbox_files import ReceivedFile
 from outrider.gateways.sandbox_look_ups import by_reference, kept, listed
 from outrider.gateways.sandbox_mail import MailSession
 from outrider.gateways.sandbox_protocol import (
+    AUTHORIZATION,
     Harmless,
     Headers,
     Kept,
@@ -37,6 +38,7 @@ from outrider.gateways.sandbox_providers import (
     provider_at,
     status_callback,
 )
+from outrider.gateways.simulators import ses
 from outrider.limits.gateways import (
     SANDBOX_BODY_MAX_BYTES,
     SANDBOX_KEPT_MESSAGES,
@@ -346,6 +348,10 @@ class Sandbox:
         return _json(self.received())
 
 
+async def _get_certificate(_sandbox: Sandbox, _request: web.BaseRequest) -> web.StreamResponse:
+    return web.Response(body=ses.certificate(), content_type="application/x-pem-file")
+
+
 Route = Callable[[Sandbox, web.BaseRequest], Awaitable[web.StreamResponse]]
 
 _ROUTES: dict[tuple[str, str], Route] = {
@@ -353,6 +359,7 @@ _ROUTES: dict[tuple[str, str], Route] = {
     ("PUT", "/sandbox/faults"): Sandbox._put_faults,
     ("GET", "/sandbox/received"): Sandbox._get_received,
     ("POST", "/sandbox/look-up"): Sandbox._look_up,
+    ("GET", ses.CERTIFICATE_PATH): _get_certificate,
 }
 
 
@@ -368,7 +375,9 @@ def references_delivered(log_path: Path) -> Counter[str]:
 
 
 def _is_authorised(request: web.BaseRequest, scheme: str, credential: str) -> bool:
-    return request.headers.get(credential, "").startswith(scheme)
+    if not scheme and credential == AUTHORIZATION:
+        return True
+    return credential in request.headers and request.headers[credential].startswith(scheme)
 
 
 def _json(document: object, status: int = 200, headers: Headers | None = None) -> web.Response:

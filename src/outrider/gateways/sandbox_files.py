@@ -31,7 +31,7 @@ def files_of_mail(headers: Message, message: bytes) -> Sequence[ReceivedFile]:
         return ()
     whole = BytesParser(policy=STRICTLY_READ).parsebytes(message)
     return [
-        _file(part.get_filename() or "", part.get_content_type(), _content(part))
+        received_file(part.get_filename() or "", part.get_content_type(), _content(part))
         for part in whole.walk()
         if part.get_content_disposition() == "attachment"
     ]
@@ -39,22 +39,26 @@ def files_of_mail(headers: Message, message: bytes) -> Sequence[ReceivedFile]:
 
 def files_of_resend(document: Mapping[str, Any]) -> Sequence[ReceivedFile] | None:
     """None if they are not in Resend's format."""
-    given = document.get("attachments", [])
+    return files_of(document.get("attachments", []), "filename", "content", "content_type")
+
+
+def files_of(given: Any, name: str, data: str, kind: str = "") -> Sequence[ReceivedFile] | None:
+    """A list of JSON objects with base64 in them, under these names; None if it is none."""
     if not isinstance(given, list):
         return None
-    files = list(_files(given))
+    files = list(_files(given, name, data, kind))
     return files if len(files) == len(given) else None
 
 
-def _files(given: Sequence[Any]) -> Iterator[ReceivedFile]:
+def _files(given: Sequence[Any], name: str, data: str, kind: str) -> Iterator[ReceivedFile]:
     for each in given:
         if not isinstance(each, dict):
             return
-        name, content = each.get("filename"), each.get("content")
+        called, content = each.get(name), each.get(data)
         raw = decoded(content) if isinstance(content, str) else None
-        if not isinstance(name, str) or not name or raw is None:
+        if not isinstance(called, str) or not called or raw is None:
             return
-        yield _file(name, str(each.get("content_type", "")), raw)
+        yield received_file(called, str(each.get(kind, "")), raw)
 
 
 def _content(part: Message) -> bytes:
@@ -62,5 +66,5 @@ def _content(part: Message) -> bytes:
     return content if isinstance(content, bytes) else b""
 
 
-def _file(name: str, content_type: str, content: bytes) -> ReceivedFile:
+def received_file(name: str, content_type: str, content: bytes) -> ReceivedFile:
     return ReceivedFile(name, content_type, len(content), hashlib.sha256(content).hexdigest())

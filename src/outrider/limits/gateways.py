@@ -71,6 +71,9 @@ RECEIPT_TEXT_MAX_CHARACTERS = 1_600
 """Ten parts of a text message."""
 RECEIPT_SECRET_REREAD_SECONDS = 1.0
 """A flood of forged callbacks re-reads the secret once in this time, not once each."""
+SNS_CERTIFICATES_KEPT = 16
+SNS_FETCH_SECONDS = 5.0
+"""SNS itself gives up after 15 seconds."""
 MAIL_RECEIVED_MAX_BYTES = 10 * 1024 * 1024
 """A bounce may return the whole message."""
 MAIL_READ_IN_LOOP_BYTES = 65_536

@@ -59,6 +59,13 @@ class Verified:
 
 
 class ReceiptReader(Protocol):
+    async def prepare(self, callback: Callback, now: datetime) -> None:
+        """Fetches what the provider's signature needs, such as a certificate, before it is read.
+
+        Never raises; what is missing is refused by `read`.
+        """
+        ...
+
     def read(self, callback: Callback, now: datetime) -> Verified | Challenge | Refusal:
         """Never raises for what a callback contains."""
         ...

@@ -137,10 +137,12 @@ async def _taken(request: Request, workspace: WorkspaceName, target: str) -> Res
     size = bodies.announced_bytes(request, CALLBACK_MAX_BYTES)
     if size <= READ_HERE_MAX_BYTES:
         callback = await _callback(request)
+        await reader.prepare(callback, outrider.clock.now())
         read = reader.read(callback, outrider.clock.now())
     else:
         async with services.bodies.holding(scope, size):
             callback = await _callback(request)
+            await reader.prepare(callback, outrider.clock.now())
             read = await asyncio.to_thread(reader.read, callback, outrider.clock.now())
     match read:
         case Refusal():
