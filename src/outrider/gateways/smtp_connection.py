@@ -10,6 +10,7 @@ import socket
 import ssl
 from collections.abc import Callable
 from contextlib import suppress
+from typing import cast
 
 from aiosmtplib import SMTP as Client
 from aiosmtplib import (
@@ -47,6 +48,7 @@ from outrider.gateways.smtp_answers import (
     Step,
     judged,
 )
+from outrider.gateways.smtp_pipeline import Introduced, introduce
 from outrider.limits.gateways import (
     ERROR_DETAIL_MAX_CHARACTERS,
     SMTP_FAREWELL_SECONDS,
@@ -94,24 +96,14 @@ class SmtpConnection:
         if not begin():
             self.sound = True
             return NotBegun("withheld")
-        step, waits = Step.MAIL, self._server.waits
         try:
-            if needs_smtputf8(mail.recipient):
-                if not await self._takes_smtputf8():
-                    self.sound = True
-                    return Rejected(RECIPIENT_REFUSED, NO_SMTPUTF8)
-                options = ["SMTPUTF8"]
-                await client.mail(
-                    mail.sender, options=options, encoding="utf-8", timeout=waits.mail
-                )
-            else:
-                await client.mail(mail.sender, timeout=waits.mail)
-            step = Step.RCPT
-            await client.rcpt(mail.recipient, encoding="utf-8", timeout=waits.rcpt)
-            step = Step.DATA
-            reply = await client.execute_command(b"DATA", timeout=waits.data)
-            if reply.code == START_INPUT:
-                if client.protocol is None:
+            options = await self._mail_options(mail)
+            if options is None:
+                self.sound = True
+                return Rejected(RECIPIENT_REFUSED, NO_SMTPUTF8)
+            step, reply, in_step = await self._introduce(mail, options)
+            if step is Step.DATA and reply.code == START_INPUT:
+                if client.protocol is None or not in_step:
                     raise SMTPServerDisconnected("Connection lost")
                 if not begin():
                     # Frozen or stopped since: another worker may have handled the item. The
@@ -123,7 +115,9 @@ class SmtpConnection:
                 reply = await self._end_of_data(client.protocol)
             code, text = reply.code, reply.message
         except SMTPResponseException as error:
-            code, text = error.code, error.message
+            # Not a reply at all; what is refused has been returned.
+            step = Step.END if body_left else Step.MAIL
+            code, text, in_step = error.code, error.message, False
         except (SMTPException, OSError) as error:
             self._is_spent = not body_left and not isinstance(error, TimeoutError)
             progress = Progress.SENT_NO_ANSWER if body_left else Progress.NOT_SENT
@@ -135,8 +129,44 @@ class SmtpConnection:
         )  # fmt: skip
         # After a nonsensical reply, later ones could belong to anything: not reused.
         refusal = isinstance(result, Rejected | Throttled | Held)
-        self.sound = isinstance(result, Accepted) or (refusal and await self._reset(code))
+        self.sound = isinstance(result, Accepted) or (
+            refusal and in_step and await self._reset(code)
+        )
         return result
+
+    async def _introduce(self, mail: Mail, options: list[str]) -> Introduced:
+        """Sender, recipient and DATA: in one write if the server offers that."""
+        client = self._client
+        transport, protocol = client.transport, client.protocol
+        if client.supports_extension("pipelining") and transport and protocol:
+            sender = " ".join((f"MAIL FROM:<{mail.sender}>", *options))
+            group = f"{sender}\r\nRCPT TO:<{mail.recipient}>\r\nDATA\r\n".encode()
+            return await introduce(
+                cast(asyncio.Transport, transport), protocol, group, self._server.waits
+            )
+        return await self._introduce_step_by_step(mail, options)
+
+    async def _introduce_step_by_step(self, mail: Mail, options: list[str]) -> Introduced:
+        client, waits, step = self._client, self._server.waits, Step.MAIL
+        try:
+            await client.mail(mail.sender, options=options, encoding="utf-8", timeout=waits.mail)
+            step = Step.RCPT
+            await client.rcpt(mail.recipient, encoding="utf-8", timeout=waits.rcpt)
+        except SMTPResponseException as error:
+            return Introduced(step, SMTPResponse(error.code, error.message))
+        return Introduced(Step.DATA, await client.execute_command(b"DATA", timeout=waits.data))
+
+    async def _mail_options(self, mail: Mail) -> list[str] | None:
+        """None if only a server with another extension could take this message."""
+        options = []
+        if self._client.supports_extension("size"):
+            # Too large is then said before the message is sent.
+            options.append(f"SIZE={len(mail.message)}")
+        if needs_smtputf8(mail.recipient):
+            if not await self._takes_smtputf8():
+                return None
+            options += ["SMTPUTF8", "BODY=8BITMIME"]
+        return options
 
     async def _end_of_data(self, protocol: SMTPProtocol) -> SMTPResponse:
         """A large message is sent as fast as its server reads; then the server has a long time to

@@ -134,7 +134,11 @@ def _body(body: str, reference: str, *, html: bool, text: str | None) -> Part:
 
 def _subject(subject: str) -> str:
     plain = (
-        subject.isascii() and len(subject) <= SUBJECT_LINE_MAX_CHARACTERS and "=?" not in subject
+        subject.isascii()
+        and len(subject) <= SUBJECT_LINE_MAX_CHARACTERS
+        and "=?" not in subject
+        # Readers strip what is around a header.
+        and subject == subject.strip()
     )
     return subject if plain else Header(subject, "utf-8", header_name="Subject").encode()
 
