@@ -6,8 +6,12 @@ from outrider.bootstrap.engines import EngineRoles
 from outrider.bootstrap.storage import StorageRoles
 from outrider.documents.campaign import PHASES
 from outrider.domain.admission import AdmissionRule
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import Scope
 from outrider.engines.process_identity import this_worker
 from outrider.gateways.directory import GATEWAY_TYPES
+from outrider.gateways.mail_sender import MailSender
+from outrider.kernel.access.workspace_names import WorkspaceNames
 from outrider.kernel.control.audience_intake import AudienceIntake
 from outrider.kernel.control.audience_writer import AudienceWriter
 from outrider.kernel.control.campaign_deployer import CampaignDeployer
@@ -49,7 +53,21 @@ class ControlRoles(EngineRoles, StorageRoles):
         # 0.07 s with the DNS library, for those that read or run phases.
         from outrider.phases.registry import load_handlers
 
-        return load_handlers(self.settings.nameservers, self.settings.allow_private_links)
+        return load_handlers(
+            self.settings.nameservers,
+            self.settings.allow_private_links,
+            self._sender_of,
+            has_links=self.settings.public_url is not None,
+        )
+
+    async def _sender_of(self, scope: Scope, submission_target: str) -> MailSender | None:
+        contract = self.registry_keeper.contracts().get(submission_target)
+        if contract is None:
+            raise InvalidInput(f"the submission target '{submission_target}' is not registered")
+        workspace = await WorkspaceNames(self.store, self.limits).of(scope)
+        return self.gateways.mail_sender(
+            submission_target, contract.gateway_type, contract.gateway_url, workspace
+        )
 
     @cached_property
     def known_phases(self) -> tuple[str, ...]:

@@ -16,7 +16,7 @@ from outrider.cli.console import Json, out, print_json, print_rows
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
 from outrider.cli.run import Id
-from outrider.cli.run_repointing import app
+from outrider.cli.run_jobs import app
 from outrider.cli.session import execute
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.snapshot_documents import snapshot_document

@@ -40,7 +40,14 @@ from outrider.limits.campaigns import (
     STEP_RETRY_DELAY_MAX_SECONDS,
 )
 
-PHASES = ("audience_import", "dns_validation", "http_validation", LAUNCH, "report")
+PHASES = (
+    "audience_import",
+    "dns_validation",
+    "http_validation",
+    "sender_validation",
+    LAUNCH,
+    "report",
+)
 CHANNELS_WITH_SUBJECT = frozenset({Channel.EMAIL, Channel.PUSH})
 
 

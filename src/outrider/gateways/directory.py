@@ -24,6 +24,7 @@ from outrider.gateways.families import (
 )
 from outrider.gateways.family import Family, Target
 from outrider.gateways.mail_receiver import ReturnMailbox, mailboxes_in
+from outrider.gateways.mail_sender import MailSender
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
 from outrider.ports.gateway import RECORDS, Gateway
 from outrider.ports.receipts import ReceiptReader
@@ -140,6 +141,17 @@ class Gateways:
         return TargetEvidence(
             gateway.memory, gateway.looks_up, receipts, declared.needs_same_request
         )
+
+    def mail_sender(
+        self,
+        submission_target: str,
+        gateway_type: str,
+        gateway_url: str,
+        workspace: WorkspaceName = DEFAULT_WORKSPACE_NAME,
+    ) -> MailSender | None:
+        """In whose name a target sends mail; None if that is its provider's matter."""
+        gateway = self.gateway(submission_target, gateway_type, gateway_url, workspace)
+        return gateway.sender if isinstance(gateway, smtp.SmtpGateway) else None
 
     def recipes(self) -> list[tuple[str, str, str, str]]:
         found = []

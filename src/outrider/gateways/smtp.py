@@ -27,6 +27,7 @@ from outrider.gateways.family import Family, Target
 from outrider.gateways.helo_name import checked as checked_helo
 from outrider.gateways.json_receipts import CREDENTIAL
 from outrider.gateways.look_ups import DeclaredLookUp, declared_look_up
+from outrider.gateways.mail_sender import SENDS_FROM_OPTION, MailSender, read_addresses
 from outrider.gateways.mail_server import Login, Mail, MailServer, Waits
 from outrider.gateways.receipt_reading import ReceiptSecret
 from outrider.gateways.smtp_check import MailCheck
@@ -72,6 +73,7 @@ OPTIONS = frozenset(
         "username",
         "helo",
         RETURN_PATH_OPTION,
+        SENDS_FROM_OPTION,
         *DKIM_OPTIONS,
     }
 )
@@ -96,8 +98,9 @@ class SmtpGateway:
         messages_per_connection: int = SMTP_MESSAGES_PER_CONNECTION,
         record: DeclaredLookUp | None = None,
         dkim: DkimSigners | None = None,
+        sends_from: Sequence[str] = (),
     ) -> None:
-        self._dkim = dkim
+        self._dkim, self._sends_from = dkim, tuple(sends_from)
         self._record = record
         self.looks_up = None if record is None else record.evidence
         self.records = "" if record is None else record.records
@@ -153,6 +156,20 @@ class SmtpGateway:
 
         # Megabytes of base64 take a while; other calls continue meanwhile.
         return await asyncio.to_thread(composed) if given.enclosures else composed()
+
+    @property
+    def sender(self) -> MailSender:
+        """What receivers can check of its mail."""
+        server, letterhead = self._server, self._letterhead
+        return MailSender(
+            letterhead.domain,
+            letterhead.envelope_sender("").rpartition("@")[2],
+            () if self._dkim is None else self._dkim.signers,
+            letterhead.list_unsubscribe is not None,
+            server.tls is not None,
+            server.host,
+            self._sends_from,
+        )
 
     async def check(self, seconds: float) -> CheckFinding | None:
         sender = self._letterhead.envelope_sender("")
@@ -236,6 +253,7 @@ def _make(target: Target) -> SmtpGateway:
         connections=settings.concurrency or SMTP_CONNECTIONS,
         record=declared_look_up(target.client, settings),
         dkim=DkimSigners(target, letterhead.domain),
+        sends_from=read_addresses(settings.options.get(SENDS_FROM_OPTION)),
     )
 
 

@@ -77,7 +77,7 @@ class MailDomains:
     async def verdicts(self, domains: Iterable[str]) -> dict[str, DomainVerdict]:
         unique = list(dict.fromkeys(domains))
         try:
-            resolver = self._resolver()
+            resolver = make_resolver(self._nameservers, self._timeout_seconds)
         except dns.resolver.NoResolverConfiguration:
             return dict.fromkeys(unique, NO_SERVER)
         found = await asyncio.gather(*(self._verdict(resolver, domain) for domain in unique))
@@ -102,22 +102,25 @@ class MailDomains:
             verdict = await look_up(resolver, domain)
         return verdict
 
-    def _resolver(self) -> dns.asyncresolver.Resolver:
-        """Made for each job, so that a running worker notices a changed resolv.conf."""
-        resolver = dns.asyncresolver.Resolver(configure=not self._nameservers)
-        if self._nameservers:
-            resolver.nameservers = list(self._nameservers)
-        resolver.timeout = self._timeout_seconds
-        # Each server is asked once per try; `tries` is the number of tries.
-        resolver.lifetime = self._timeout_seconds * max(1, len(resolver.nameservers))
-        return resolver
+
+def make_resolver(
+    nameservers: Sequence[Do53Nameserver], timeout_seconds: float
+) -> dns.asyncresolver.Resolver:
+    """Made for each job, so that a running worker notices a changed resolv.conf."""
+    resolver = dns.asyncresolver.Resolver(configure=not nameservers)
+    if nameservers:
+        resolver.nameservers = list(nameservers)
+    resolver.timeout = timeout_seconds
+    # Each server is asked once per try; the caller decides on the number of tries.
+    resolver.lifetime = timeout_seconds * max(1, len(resolver.nameservers))
+    return resolver
 
 
 async def look_up(resolver: dns.asyncresolver.Resolver, domain: str) -> DomainVerdict:
     """What DNS currently says about one domain."""
     # Fully qualified, so that no search list is applied.
     name = dns.name.from_text(domain + ".")
-    exchanges = await _answers(resolver, name, dns.rdatatype.MX)
+    exchanges = await answers(resolver, name, dns.rdatatype.MX)
     if isinstance(exchanges, DomainVerdict):
         return exchanges
     if exchanges:
@@ -128,7 +131,7 @@ async def look_up(resolver: dns.asyncresolver.Resolver, domain: str) -> DomainVe
         return HAS_MX if usable else NULL_MX
     doubt = None
     for kind in (dns.rdatatype.A, dns.rdatatype.AAAA):
-        addresses = await _answers(resolver, name, kind)
+        addresses = await answers(resolver, name, kind)
         if isinstance(addresses, DomainVerdict):
             doubt = doubt or addresses
         elif addresses:
@@ -136,7 +139,7 @@ async def look_up(resolver: dns.asyncresolver.Resolver, domain: str) -> DomainVe
     return NO_HOST if doubt is None or doubt.reception is Reception.REFUSES else doubt
 
 
-async def _answers(
+async def answers(
     resolver: dns.asyncresolver.Resolver, name: dns.name.Name, kind: dns.rdatatype.RdataType
 ) -> Sequence[object] | DomainVerdict:
     """The records, which may be none, or the verdict if DNS gives no records."""

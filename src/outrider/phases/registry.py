@@ -11,6 +11,7 @@ from outrider.phases.audience_import import AudienceImport
 from outrider.phases.dns_validation import DnsValidation
 from outrider.phases.http_validation import HttpValidation
 from outrider.phases.report import ReportPhase
+from outrider.phases.sender_validation import SenderOf, SenderValidation
 from outrider.plugins import Installed, installed, with_own_names
 from outrider.ports.phases import PhaseHandler
 
@@ -19,12 +20,19 @@ GROUP = "outrider.phases"
 NAME = "[a-z][a-z0-9_]{0,63}"
 
 
-def load_handlers(nameservers: Sequence[str], allow_private: bool) -> dict[str, PhaseHandler]:
+def load_handlers(
+    nameservers: Sequence[str],
+    allow_private: bool,
+    sender_of: SenderOf,
+    *,
+    has_links: bool,
+) -> dict[str, PhaseHandler]:
     """Every phase but the launch, by name; InvalidInput names the distribution at fault."""
     built_in: tuple[PhaseHandler, ...] = (
         AudienceImport(),
         DnsValidation(nameservers),
         HttpValidation(allow_private=allow_private),
+        SenderValidation(sender_of, nameservers, has_links=has_links),
         ReportPhase(),
     )
     handlers = {handler.name: handler for handler in built_in}

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple, Protocol
 
 from outrider.domain.campaigns import CampaignDefinition
-from outrider.domain.ids import CampaignId, RunId
+from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.recipients import AddressKind, Recipient
 
 
@@ -88,6 +88,11 @@ class PhaseContext(Protocol):
 
     @property
     def run_id(self) -> RunId: ...
+
+    @property
+    def scope(self) -> Scope:
+        """Whose campaign it is: a tenant's workspace."""
+        ...
 
     @property
     def definition(self) -> CampaignDefinition: ...

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from outrider.domain.campaigns import CampaignDefinition, Message
 from outrider.domain.errors import Conflict, InvalidInput
-from outrider.domain.ids import CampaignId, RunId
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId, Scope
 from outrider.domain.recipients import AddressKind, Recipient, recipient
 from outrider.domain.states import Channel
 from outrider.limits.phases import (
@@ -64,6 +64,10 @@ def message(body: str = "Hi", subject: str | None = None) -> Message:
     return Message("offer", Channel.EMAIL, "mail.offers", body, subject)
 
 
+async def no_sender(_scope: Scope, _target: str) -> None:
+    """A target whose provider sends in its own name."""
+
+
 class MemoryDesk:
     """A context without a store."""
 
@@ -77,6 +81,7 @@ class MemoryDesk:
     ) -> None:
         self.campaign_id = CampaignId("campaign")
         self.run_id = RunId("run")
+        self.scope = DEFAULT_SCOPE
         self.definition = CampaignDefinition(
             name, ("launch",), tuple(messages or [message()]), batch_size
         )
@@ -861,8 +866,14 @@ class Handler:
 
 
 def test_the_built_in_phases_are_always_there() -> None:
-    handlers = load_handlers([], allow_private=True)
-    assert list(handlers) == ["audience_import", "dns_validation", "http_validation", "report"]
+    handlers = load_handlers([], True, no_sender, has_links=False)
+    assert list(handlers) == [
+        "audience_import",
+        "dns_validation",
+        "http_validation",
+        "sender_validation",
+        "report",
+    ]
     assert all(name == handler.name for name, handler in handlers.items())
     for name in handlers:
         assert f"**`{name}`**" in PAGE
@@ -870,7 +881,7 @@ def test_the_built_in_phases_are_always_there() -> None:
 
 def test_a_registered_phase_is_loaded(installed: Install) -> None:
     installed({"quiet_hours": "plugin:Handler"}, HANDLER.format(name="quiet_hours"))
-    assert load_handlers([], allow_private=True)["quiet_hours"].name == "quiet_hours"
+    assert load_handlers([], True, no_sender, has_links=False)["quiet_hours"].name == "quiet_hours"
 
 
 @pytest.mark.parametrize(
@@ -899,7 +910,7 @@ def test_a_phase_that_is_wrong_is_refused_and_its_distribution_named(
 ) -> None:
     installed({name: f"plugin:{target}"}, code.replace("{name}", name))
     with pytest.raises(InvalidInput) as caught:
-        load_handlers([], allow_private=True)
+        load_handlers([], True, no_sender, has_links=False)
     assert f"the phase '{name}' of acme-plugin 1.2 {why}" in caught.value.message
 
 
@@ -907,14 +918,14 @@ def test_two_distributions_cannot_have_the_same_phase(installed: Install) -> Non
     for module in ("first", "second"):
         installed({"quiet": f"{module}:Handler"}, HANDLER.format(name="quiet"), module)
     with pytest.raises(InvalidInput, match=r"acme-second 1\.2 .* already used by acme-first 1\.2"):
-        load_handlers([], allow_private=True)
+        load_handlers([], True, no_sender, has_links=False)
 
 
 async def test_the_handler_that_the_page_shows_works_unchanged(installed: Install) -> None:
     [code] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     [lines] = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
     installed(tomllib.loads(lines)["project"]["entry-points"][GROUP], code, "home_numbers")
-    handler = load_handlers([], allow_private=True)["home_numbers"]
+    handler = load_handlers([], True, no_sender, has_links=False)["home_numbers"]
     phones = ["+447700900123", "+33612345678", None, "+447700900124"]
     context = MemoryDesk(
         [recipient(f"lead-{at}", phone=phone) for at, phone in enumerate(phones)], batch_size=3

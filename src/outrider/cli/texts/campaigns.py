@@ -54,6 +54,8 @@ class PhaseWords:
 class Run:
     HEADING = "run {run_id}  [bold]{status}[/bold]  {phase}"
     NO_JOBS = "no jobs"
+    JOB_FOUND = "job {job_id}  [bold]{target}[/bold]"
+    NEXT_JOBS = "next: outrider run jobs {run_id} --after {next}"
     HOLDS = "[bold green]holds[/bold green]"
     DOES_NOT_HOLD = "[bold red]does not hold[/bold red]"
     CERTIFICATE = "[bold]Launch certificate[/bold] for run {run_id}: {verdict}"

@@ -99,6 +99,10 @@ class StoredPhaseContext:
         return self._run_id
 
     @property
+    def scope(self) -> Scope:
+        return self._scope
+
+    @property
     def definition(self) -> CampaignDefinition:
         return self._definition
 

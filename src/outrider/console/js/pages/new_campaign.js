@@ -16,6 +16,7 @@ const PHASES = [
   ["audience_import", texts.audienceImport, true],
   ["dns_validation", texts.dnsValidation, false],
   ["http_validation", texts.httpValidation, false],
+  ["sender_validation", texts.senderValidation, false],
   ["launch", texts.launch, true],
   ["report", texts.report, true],
 ];

@@ -83,7 +83,23 @@ const JOB_COLUMNS = [
   { name: texts.lostAttempts, kind: "number", of: (job) => count(job.attempts) },
   { name: texts.lastError, kind: "name", of: (job) => h("span", { class: "breakable small" },
     job.lastError ?? "") },
+  { name: texts.findings, kind: "name", of: (job) => found(job.result) },
 ];
+
+/** What a phase found out in a job: its checks with what to do, or whatever else it says. */
+function found(result) {
+  if (!result || Object.keys(result).length === 0) {
+    return "";
+  }
+  const { findings } = result;
+  return h("details", {}, h("summary", { class: "muted small" },
+    findings ? plural(findings.length, "check") : plural(Object.keys(result).length, "field")),
+  findings
+    ? h("ul", { class: "small reading" }, findings.map((each) => h("li", {},
+      h("span", { class: "strong" }, `${title(each.check)}: ${title(each.state)}`),
+      ` · ${each.found}`, each.hint && h("div", { class: "muted breakable" }, each.hint))))
+    : h("pre", {}, JSON.stringify(result, null, 2)));
+}
 
 export async function itemsTab({ id, query, signal }) {
   const asked = { status: query.status, recipientId: query.recipientId, after: query.after,

@@ -169,6 +169,6 @@ export function sentence(words) {
 /** audience_import → "Audience import", dns_validation → "DNS validation" */
 export function title(name) {
   const words = name.replaceAll(/[_.-]+/g, " ").trim()
-    .replaceAll(/\b(dns|http|sms|id)\b/gi, (word) => word.toUpperCase());
+    .replaceAll(/\b(dns|http|sms|id|spf|dkim|dmarc|ptr|tls)\b/gi, (word) => word.toUpperCase());
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
