@@ -4,7 +4,6 @@
 """
 
 import json
-import os
 import re
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
@@ -20,13 +19,11 @@ from pydantic import (
     model_validator,
 )
 from pydantic.alias_generators import to_camel
-from pydantic.fields import FieldInfo
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
 from outrider.domain.admission import AdmissionRule, OverloadPolicy
@@ -34,7 +31,6 @@ from outrider.domain.bus_queues import HISTORY
 from outrider.domain.history_urls import history_url
 from outrider.domain.public_urls import is_private_way, public_url, server_url
 from outrider.domain.run_events import RunEventType
-from outrider.domain.setting_names import in_our_names, unknown_variables
 from outrider.domain.sink_urls import SinkKind, sink_url
 from outrider.domain.states import Channel
 from outrider.domain.write_budget import (
@@ -55,6 +51,13 @@ from outrider.limits.engines import (
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
 from outrider.limits.kernel import Limits
 from outrider.ports.secrets import known_schemes
+from outrider.setting_sources import (
+    FILE,
+    ContractNames,
+    UnknownVariables,
+    ValueFiles,
+    kept_in_files,
+)
 from outrider.target_settings import SecretReference
 from outrider.target_settings import TargetSettings as TargetSettings
 
@@ -223,34 +226,6 @@ Sinks = Annotated[
 ]
 
 
-class ContractNames(TomlConfigSettingsSource):
-    """`outrider.toml`, which may also use a contract's own table names."""
-
-    def __call__(self) -> dict[str, Any]:
-        return in_our_names(super().__call__())
-
-
-class UnknownVariables(PydanticBaseSettingsSource):
-    """Passes unknown settings on as if they were known, so that they are refused like a table."""
-
-    def __init__(
-        self, settings_cls: type[BaseSettings], *others: PydanticBaseSettingsSource
-    ) -> None:
-        super().__init__(settings_cls)
-        self._others = others
-
-    def get_field_value(
-        self,
-        field: FieldInfo,  # noqa: ARG002 - the signature is pydantic's
-        field_name: str,
-    ) -> tuple[Any, str, bool]:
-        return None, field_name, False
-
-    def __call__(self) -> dict[str, Any]:
-        given = [source() for source in self._others]
-        return dict(unknown_variables(os.environ, self.settings_cls.model_fields, given))
-
-
 class Settings(BaseSettings):
     """What an operator sets, as OUTRIDER_* variables or in `outrider.toml`."""
 
@@ -338,6 +313,7 @@ class Settings(BaseSettings):
         return (
             init_settings,
             env_settings,
+            ValueFiles(settings_cls),
             file,
             UnknownVariables(settings_cls, env_settings, file),
         )
@@ -375,8 +351,9 @@ class Settings(BaseSettings):
         return self
 
     def as_environment(self) -> dict[str, str]:
-        """The same settings for a child process."""
+        """The same settings for a child process, whatever files this one was given."""
         document = self.model_dump(mode="json", exclude_none=True)
+        document |= {name + FILE: "" for name in kept_in_files(type(self))}
         return {
             f"OUTRIDER_{name.upper()}": value if isinstance(value, str) else json.dumps(value)
             for name, value in document.items()
