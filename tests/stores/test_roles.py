@@ -2,6 +2,7 @@
 
 import asyncio
 import os
+import shutil
 import sys
 import uuid
 from collections.abc import AsyncIterator
@@ -17,6 +18,7 @@ from outrider.testing.launches import registry, target
 from outrider.testing.postgres import create_database, drop_database
 from tests.support.api_server import ApiServer, campaign
 
+COMPOSE = Path(__file__).parents[2] / "deploy/compose"
 SCRIPT = (Path(__file__).parents[2] / "deploy/postgres/roles.sql").read_text()
 WORK_SECONDS = 60
 BEYOND_ITS_RIGHTS = (
@@ -155,6 +157,29 @@ async def test_the_list_of_migrations_is_the_one_that_outrider_creates(
     await drop_database(postgres_url, url)
     assert len(found[0]) == 3
     assert found[0] == found[1]
+
+
+@pytest.mark.skipif(not shutil.which("psql"), reason="psql is not installed")
+async def test_the_compose_file_makes_both_roles_with_their_passwords(
+    roles: Roles, tmp_path: Path
+) -> None:
+    """`deploy/compose/init-db.sh` as it is, but for names and places."""
+    (tmp_path / "roles.sql").write_text(roles.script)
+    for name in ("app", "migrator"):
+        (tmp_path / f"{name}_password").write_text(f"it's {name}'s")
+    script = (COMPOSE / "init-db.sh").read_text().replace("/run/secrets/", f"{tmp_path}/")
+    script = script.replace("/roles/roles.sql", f"{tmp_path}/roles.sql")
+    script = script.replace('"outrider_$role"', f'"${{role}}_{roles.suffix}"')
+    script = script.replace("--username postgres --dbname outrider", f"-d '{roles.admin_url}'")
+    shell = await asyncio.create_subprocess_exec("sh", "-c", script)
+    assert await shell.wait() == 0
+    connection = await asyncpg.connect(roles.admin_url)
+    rows = await connection.fetch(
+        "SELECT rolpassword LIKE 'SCRAM-SHA-256$%' FROM pg_authid WHERE rolname = ANY($1)",
+        [roles.app, roles.migrator],
+    )
+    await connection.close()
+    assert [row[0] for row in rows] == [True, True]
 
 
 async def test_tables_of_later_migrations_can_be_used_at_once(roles: Roles) -> None:

@@ -14,7 +14,7 @@ from outrider.cli.app import app
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
-_PATH = re.compile(r"`((?:src|tests|docs|bench|examples|requirements|scripts|\.ci)/[\w./-]*)`")
+_PATH = re.compile(r"`((?:src|tests|docs|bench|examples|requirements|scripts|deploy|\.ci)/[\w./-]*)`")
 _LINK = re.compile(r"\]\(((?!\w+:)[^)\s]*)\)")
 _CODE = re.compile(r"```.*?\n(.*?)```|`([^`\n]+)`", re.DOTALL)
 _COMMAND = re.compile(r"(?:\$ )?(?:[A-Z_]+=\S+ )*outrider(?= )([^#]*)")
