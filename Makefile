@@ -74,6 +74,7 @@ docs: setup ## write the generated pages anew
 	$(BIN)/python scripts/state_machines.py
 	$(BIN)/python scripts/flow_picture.py
 	$(BIN)/python scripts/runbook_page.py
+	$(BIN)/python scripts/settings_page.py
 	$(BIN)/python bench/page.py
 	$(BIN)/python bench/capacity_page.py
 

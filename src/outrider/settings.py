@@ -15,7 +15,6 @@ from pydantic import (
     BeforeValidator,
     ConfigDict,
     Field,
-    field_validator,
     model_validator,
 )
 from pydantic.alias_generators import to_camel
@@ -31,7 +30,6 @@ from outrider.domain.bus_queues import HISTORY
 from outrider.domain.history_urls import history_url
 from outrider.domain.public_urls import is_private_way, public_url, server_url
 from outrider.domain.run_events import RunEventType
-from outrider.domain.sink_urls import SinkKind, sink_url
 from outrider.domain.states import Channel
 from outrider.domain.write_budget import (
     DEFAULT_BUDGET_MS,
@@ -41,7 +39,6 @@ from outrider.domain.write_budget import (
 )
 from outrider.engines.table import known_engine
 from outrider.limits.access import ROOT_KEY_MIN_CHARACTERS
-from outrider.limits.bus import SINK_NAME_PATTERN, SINK_TIMEOUT_SECONDS, SINKS_MAX
 from outrider.limits.engines import (
     CONDUCTOR_WINDOW_JOBS,
     CONDUCTOR_WINDOW_JOBS_MAX,
@@ -58,6 +55,8 @@ from outrider.setting_sources import (
     ValueFiles,
     kept_in_files,
 )
+from outrider.sink_settings import Sinks
+from outrider.sink_settings import SinkSettings as SinkSettings
 from outrider.target_settings import SecretReference
 from outrider.target_settings import TargetSettings as TargetSettings
 
@@ -111,10 +110,15 @@ class AdmissionSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     policy: OverloadPolicy = OverloadPolicy.QUEUE
+    """What happens to a run for which there is no room."""
     concurrent_runs: int | None = Field(default=None, ge=1)
+    """How many runs a workspace may have in progress."""
     waiting_items: int | None = Field(default=None, ge=1)
+    """How many items of a workspace may be waiting."""
     retry_after_seconds: int = Field(default=30, ge=1, le=86_400)
+    """What a refused client is asked to wait."""
     delay_seconds: int = Field(default=60, ge=1, le=86_400)
+    """How long a delayed run waits."""
 
     def rule(self) -> AdmissionRule:
         return AdmissionRule(
@@ -130,6 +134,7 @@ class AdmissionTable(AdmissionSettings):
     """`[admission]` applies to all; `[admission.workspaces."project/environment"]` to one."""
 
     workspaces: dict[str, AdmissionSettings] = Field(default_factory=dict)
+    """What differs for one workspace."""
 
     def rule_of(self, project: str, environment: str) -> AdmissionRule:
         return self.workspaces.get(f"{project}/{environment}", self).rule()
@@ -143,12 +148,15 @@ class StateStoreSettings(BaseModel):
     )
 
     write_latency_budget_ms: int = Field(default=DEFAULT_BUDGET_MS, ge=1, le=600_000)
+    """How long writing a run event may take."""
     fail_open_for_event_class: list[RunEventType] = Field(
         default_factory=lambda: sorted(DEFAULT_FAIL_OPEN)
     )
+    """Events that do not hold up work when the budget is exceeded: they are written later."""
     never_fail_open: list[RunEventType] = Field(
         default_factory=lambda: sorted(DEFAULT_NEVER_FAIL_OPEN)
     )
+    """Events that always do."""
 
     @model_validator(mode="after")
     def _no_event_both_ways(self) -> Self:
@@ -170,62 +178,6 @@ class StateStoreSettings(BaseModel):
         )
 
 
-class SinkSettings(BaseModel):
-    """Who receives run events. In `outrider.toml`: `[bus.NAME]`.
-
-    `secret` signs for a webhook, is the password or token for NATS, the password for Redis.
-    """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    url: str
-    secret: SecretReference | None = None
-    timeout_seconds: float = Field(default=SINK_TIMEOUT_SECONDS, gt=0, le=300)
-    max_attempts: int | None = Field(default=None, ge=1, le=1_000)
-
-    @field_validator("url")
-    @classmethod
-    def _known(cls, url: str) -> str:
-        sink_url(url)
-        return url
-
-    @model_validator(mode="after")
-    def _signed(self) -> Self:
-        if self.secret is None and sink_url(self.url).kind is SinkKind.WEBHOOK:
-            raise ValueError("a webhook requires a `secret` to sign with, as env:NAME or file:PATH")
-        return self
-
-
-def read_sinks(given: object) -> object:
-    """OUTRIDER_BUS is a JSON object of sinks, or in short form their URLs separated by commas.
-
-    In short form, sinks are named after their kinds, and webhooks are signed with
-    OUTRIDER_BUS_SECRET.
-    """
-    if not isinstance(given, str):
-        return given
-    if given.lstrip().startswith("{"):
-        try:
-            return json.loads(given)
-        except ValueError:
-            raise ValueError("is neither a JSON object of sinks nor a list of URLs") from None
-    sinks: dict[str, object] = {}
-    counts: dict[str, int] = {}
-    for url in filter(None, (piece.strip() for piece in given.split(","))):
-        kind = sink_url(url).kind
-        counts[kind] = counts.get(kind, 0) + 1
-        name = kind.value if counts[kind] == 1 else f"{kind.value}-{counts[kind]}"
-        signed = {"secret": "env:OUTRIDER_BUS_SECRET"} if kind is SinkKind.WEBHOOK else {}
-        sinks[name] = {"url": url, **signed}
-    return sinks
-
-
-SinkName = Annotated[str, Field(pattern=SINK_NAME_PATTERN)]
-Sinks = Annotated[
-    dict[SinkName, SinkSettings], NoDecode, BeforeValidator(read_sinks), Field(max_length=SINKS_MAX)
-]
-
-
 class Settings(BaseSettings):
     """What an operator sets, as OUTRIDER_* variables or in `outrider.toml`."""
 
@@ -238,26 +190,41 @@ class Settings(BaseSettings):
     )
 
     database_url: str = Field(default="sqlite:///outrider.db", repr=False)
+    """The database: sqlite:///FILE or postgresql://…"""
     registry: Path = Path("registry.json")
+    """The file with the submission targets."""
     log: Literal["console", "json"] = "console"
+    """Logs for people, or one JSON object per line."""
     mail_from: str = MAIL_FROM_DEFAULT
+    """The sender of emails, unless a target's option `from` is set."""
     public_url: PublicUrl | None = None
+    """The URL at which recipients reach this server, for unsubscribe links; https, except on this
+    machine."""
     allow_private_gateways: bool = True
+    """Whether gateways and sinks may be in private networks."""
     allow_private_callbacks: bool = False
-    """Callbacks go where clients of the API say, so they are guarded unless an operator says
-    otherwise: here, or of gateways."""
+    """Whether callbacks, whose URLs clients of the API choose, may go to private networks; defaults
+    to allow_private_gateways where that is set."""
     allow_private_links: bool = False
+    """Whether links that a campaign checks may lead to private networks."""
     artifacts: Path | str = Path("outrider-artifacts")
+    """Where artifacts are kept: a folder, or the URL of an object store."""
     artifact_days: dict[str, Annotated[int, Field(ge=1, le=36_500)]] = Field(default_factory=dict)
     """How long artifacts are kept, by kind; `*` is for all others."""
     authorisation: str | None = None
     """`package.module:Class`: who may steer runs, if keys and scopes do not decide that."""
     spool: Path = Path("outrider-spool")
+    """A folder for what must survive a crash outside of the database."""
     admission: AdmissionTable = Field(default_factory=AdmissionTable)
+    """How much a workspace may have in progress."""
     state_store: StateStoreSettings = Field(default_factory=StateStoreSettings)
+    """The write budget of run events."""
     nameservers: list[str] = Field(default_factory=list)
+    """The addresses of DNS servers to use instead of the machine's."""
     redis_url: str | None = Field(default=None, repr=False)
+    """A Redis that answers repeated idempotency keys without the database."""
     cors_origins: list[WebOrigin] = Field(default_factory=list)
+    """Web origins whose pages may call the API."""
     trusted_proxies: Annotated[list[Network], NoDecode, BeforeValidator(_networks)] = Field(
         default_factory=list
     )
@@ -265,40 +232,59 @@ class Settings(BaseSettings):
     metrics_without_key: bool = False
     """Whether `/metrics` is open to this machine: only if no local proxy serves outside clients."""
     targets: dict[str, TargetSettings] = Field(default_factory=dict)
+    """How each submission target is executed."""
     workflow_targets: dict[Channel, str] = Field(default_factory=dict)
     """The submission target of a workflow's step that names none, by channel."""
     bus: Sinks = Field(default_factory=dict)
+    """Who receives run events."""
     history: HistoryAddress | None = None
     """Where run events and snapshots are mirrored for analysis."""
     jobs_in_parallel: int = Field(default=Limits.jobs_in_parallel, ge=1, le=64)
+    """How many jobs a worker process works on at once."""
     lease_seconds: float = Field(default=Limits.lease_seconds, ge=0.5, le=3_600)
+    """After how long without a sign of life another worker takes over a job."""
     engine: EngineName = "local"
+    """Who distributes jobs: local, temporal or conductor."""
     temporal_address: TemporalAddress = "127.0.0.1:7233"
+    """HOST:PORT of Temporal's frontend."""
     temporal_namespace: str = Field(default="default", min_length=1, max_length=255)
+    """The namespace in Temporal."""
     temporal_task_queue: str = Field(default="outrider", min_length=1, max_length=200)
+    """The task queue that this deployment's workers poll."""
     temporal_window_jobs: int = Field(
         default=TEMPORAL_WINDOW_JOBS, ge=1, le=TEMPORAL_WINDOW_JOBS_MAX
     )
     """How many jobs of one run workers may hold at once."""
     temporal_tls: bool = False
+    """Whether to connect with TLS."""
     temporal_tls_ca: Path | None = None
+    """The certificate authority of Temporal's certificate, as PEM."""
     temporal_tls_certificate: Path | None = None
+    """This client's certificate, as PEM."""
     temporal_tls_key: Path | None = None
+    """That certificate's private key."""
     temporal_tls_server_name: str | None = None
+    """The name in Temporal's certificate, if it is not the host's."""
     temporal_api_key: SecretReference | None = None
+    """An API key of Temporal Cloud."""
     temporal_codec_key: SecretReference | None = None
+    """The key that encrypts Temporal's payloads."""
     conductor_url: ConductorUrl = "http://127.0.0.1:8080"
+    """The URL of Conductor's server."""
     conductor_domain: str = Field(default="outrider", min_length=1, max_length=100)
     """The task domain: only workers with the same one are given this deployment's work."""
     conductor_window_jobs: int = Field(
         default=CONDUCTOR_WINDOW_JOBS, ge=1, le=CONDUCTOR_WINDOW_JOBS_MAX
     )
+    """How many jobs of one run workers may hold at once."""
     conductor_token: SecretReference | None = None
+    """The access token for Conductor."""
     session_secret: SecretReference | None = None
     """The key that signs console sessions; by default a file in the spool folder."""
     evidence_key: SecretReference | None = None
     """The Ed25519 key that signs evidence, 64 hex digits; by default a file in the spool folder."""
     root_key: str | None = Field(default=None, min_length=ROOT_KEY_MIN_CHARACTERS, repr=False)
+    """An API key with all rights in the default workspace, for automation."""
 
     @classmethod
     def settings_customise_sources(

@@ -59,7 +59,9 @@ class WorkspaceTarget(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     options: Options = Field(default_factory=dict)
+    """In addition to the target's own, or instead of them."""
     credentials: dict[str, SecretReference] = Field(default_factory=dict)
+    """Instead of the target's own."""
 
 
 AnswerText = Annotated[str, Field(min_length=1, max_length=ANSWER_MAX_CHARACTERS)]
@@ -72,7 +74,9 @@ class OptOutAnswers(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     stop: StrictBool | AnswerText = False
+    """The answer to STOP."""
     help: StrictBool | AnswerText = False
+    """The answer to HELP."""
     sender: AnswerText | None = None
     """The name that default texts begin with."""
     language: str = ENGLISH
@@ -113,16 +117,26 @@ class TargetSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     timeout_seconds: float | None = Field(default=None, gt=0, le=300)
+    """How long one call may take; defaults to the gateway family's."""
     concurrency: int | None = Field(default=None, ge=1, le=1_000)
+    """How many calls may be open at once."""
     rate_per_second: float | None = Field(default=None, gt=0, le=1_000_000)
+    """How many messages per second may be sent, by all workers together."""
     burst: int | None = Field(default=None, ge=1, le=1_000_000)
+    """How many may be sent at once after a rest."""
     retry_first_seconds: float | None = Field(default=None, gt=0, le=86_400)
-    """Without any of the three, retries follow the default of the target's gateway type."""
+    """The delay before the first retry. Without this and the next two, retries follow the default
+    of the target's gateway type."""
     retry_factor: float | None = Field(default=None, ge=1, le=10)
+    """By how much each delay is longer than the one before."""
     retry_cap_seconds: float | None = Field(default=None, gt=0, le=86_400)
+    """The longest delay."""
     breaker_failures: int = Field(default=20, ge=1, le=100_000)
+    """After so many failures in a row, the target is not called for a while."""
     breaker_seconds: float = Field(default=15.0, gt=0, le=3_600)
+    """How long that is."""
     fallback: str | None = None
+    """Another target of the same channel, for messages that this one provably did not accept."""
     warm_up: Annotated[list[WarmUpMessages], Field(min_length=1, max_length=366)] | None = None
     """The most messages on each of its first days; after the last of them there is no limit."""
     warm_up_zone: Annotated[str, AfterValidator(_known_zone)] = "UTC"
@@ -130,19 +144,26 @@ class TargetSettings(BaseModel):
     remembers_references: str | None = None
     """How long its provider remembers a reference: never, in_flight, for_good, or a duration."""
     bounce_rate_alert: float = Field(default=DEFAULT_RATE_LIMITS.bounced, ge=0, le=1)
+    """The share of bounces that raises an alert."""
     complaint_rate_alert: float = Field(default=DEFAULT_RATE_LIMITS.complained, ge=0, le=1)
+    """The share of complaints that raises an alert."""
     answers: OptOutAnswers = OptOutAnswers()
+    """What people who reply STOP or HELP are answered."""
     look_up_url: str | None = Field(default=None, pattern=r"^https?://")
     """Where the provider's record of received messages can be asked by reference; only for families
     that any server may speak."""
     look_up_delay_seconds: float | None = Field(default=None, ge=0, le=86_400)
     """How far behind the provider's records may be: "absent" proves nothing before that."""
     look_up_retention_seconds: float | None = Field(default=None, gt=0, le=366 * 86_400)
+    """For how long the provider's records go back."""
     options: Options = Field(default_factory=dict)
+    """Of its gateway family; see docs/gateways.md."""
     credentials: dict[str, SecretReference] = Field(default_factory=dict)
     """For the default workspace, and those that `shared_with` names."""
     shared_with: list[SharedWith] = Field(default_factory=list)
+    """Workspaces that may use the credentials above."""
     workspaces: dict[WorkspaceKey, WorkspaceTarget] = Field(default_factory=dict)
+    """What differs for one workspace."""
 
     def is_shared_with(self, workspace: WorkspaceName) -> bool:
         if not self.credentials or workspace == DEFAULT_WORKSPACE_NAME:

@@ -8,13 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel
 from typer.main import get_command
 
 from outrider.cli.app import app
+from outrider.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = (*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").rglob("*.md")))
-_PATH = re.compile(r"`((?:src|tests|docs|bench|examples|requirements|scripts|deploy|\.ci)/[\w./-]*)`")
+_PATH = re.compile(
+    r"`((?:src|tests|docs|bench|examples|requirements|scripts|deploy|\.ci)/[\w./-]*)`"
+)
 _LINK = re.compile(r"\]\(((?!\w+:)[^)\s]*)\)")
 _CODE = re.compile(r"```.*?\n(.*?)```|`([^`\n]+)`", re.DOTALL)
 _COMMAND = re.compile(r"(?:\$ )?(?:[A-Z_]+=\S+ )*outrider(?= )([^#]*)")
@@ -81,6 +85,23 @@ def test_the_state_machine_page_is_what_the_tables_generate() -> None:
 def test_the_runbook_of_the_console_is_what_the_document_generates() -> None:
     script = runpy.run_path(str(ROOT / "scripts/runbook_page.py"))
     assert (ROOT / "src/outrider/console/runbook.html").read_text() == script["page"]()
+
+
+def test_the_settings_page_is_what_the_code_generates() -> None:
+    """And so every setting has its sentence there."""
+    script = runpy.run_path(str(ROOT / "scripts/settings_page.py"))
+    page = (ROOT / "docs/reference/settings.md").read_text()
+    assert page == script["page"](), "run `make docs`"
+    assert {name for name in Settings.model_fields if f"\n| `{name}` | " not in page} == set()
+
+
+def test_a_setting_without_a_sentence_is_noticed() -> None:
+    class Undescribed(BaseModel):
+        mystery: int = 1
+
+    script = runpy.run_path(str(ROOT / "scripts/settings_page.py"))
+    with pytest.raises(KeyError, match="mystery"):
+        script["table"](Undescribed)
 
 
 def test_the_benchmark_page_is_what_the_results_generate(monkeypatch: pytest.MonkeyPatch) -> None:
