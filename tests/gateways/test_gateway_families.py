@@ -28,12 +28,13 @@ from outrider.domain.reference_memory import memory_of
 from outrider.domain.states import Channel, ItemStatus, success_status
 from outrider.domain.workspaces import WorkspaceName
 from outrider.gateways.content import Content
+from outrider.gateways.credentials import Credential
 from outrider.gateways.directory import FAMILIES, GATEWAY_TYPES, Gateways
 from outrider.gateways.families.push_options import topic
 from outrider.gateways.family import Target
 from outrider.gateways.http_client import HttpClient
-from outrider.gateways.provider import Credential
 from outrider.gateways.sandbox import Sandbox
+from outrider.gateways.simulators.web_push import subscription
 from outrider.limits.gateways import CREDENTIAL_REREAD_SECONDS
 from outrider.ports.gateway import Gateway, Reservation
 from outrider.settings import TargetSettings
@@ -48,13 +49,17 @@ from tests.support.broken_server import (
     read_request,
     serving,
 )
-from tests.support.provider_targets import PLANTED, TARGETS, PlantedSecrets
+from tests.support.provider_targets import PLANTED, SIGNS_IN, TARGETS, PlantedSecrets
 
 PHONE, MAIL = "+447700900123", "ada@example.test"
-PROVIDERS = [name for name, target in TARGETS.items() if target.credentials]
+WITH_CREDENTIALS = [name for name, target in TARGETS.items() if target.credentials]
+PROVIDERS = [name for name in WITH_CREDENTIALS if name not in SIGNS_IN]
+EXPO_TOKEN = "ExponentPushToken[token-1]"
+BROWSER = subscription("/web-push/1")
 MAIL_PROVIDERS = ["ses", "sendgrid", "mailgun", "postmark", "brevo", "mailjet"]
 ADDRESSES = {
-    "resend": MAIL, "fcm": "token-1", "mastodon": "", **dict.fromkeys(MAIL_PROVIDERS, MAIL),
+    "resend": MAIL, "fcm": "token-1", "mastodon": "", "expo": EXPO_TOKEN, "web_push": BROWSER,
+    "slack": "", "telegram": "", "bluesky": "", **dict.fromkeys(MAIL_PROVIDERS, MAIL),
 }  # fmt: skip
 SAYS_SO_IN_A_HEADER = {"postmark": "x-postmark-server-token", "brevo": "api-key"}
 """Where the credential is, if it is not the authorisation."""
@@ -153,6 +158,62 @@ class TestWhatsAppCloud(_Family):
     payload: ClassVar[Mapping[str, Any]] = {"to": PHONE, "body": "Hi"}
 
 
+class _SmsProvider(_Family):
+    channel, status = Channel.SMS, ItemStatus.SENT
+    address, refused_address = PHONE, "+15005550001"
+    payload: ClassVar[Mapping[str, Any]] = {"to": PHONE, "body": "Hi"}
+
+
+class TestTelnyx(_SmsProvider):
+    gateway_type = "telnyx"
+
+
+class TestVonage(_SmsProvider):
+    gateway_type = "vonage"
+
+
+class TestSinch(_SmsProvider):
+    gateway_type = "sinch"
+
+
+class TestInfobip(_SmsProvider):
+    gateway_type = "infobip"
+
+
+class TestPlivo(_SmsProvider):
+    gateway_type = "plivo"
+
+
+class _Post(_Family):
+    channel, status = Channel.SOCIAL, ItemStatus.POSTED
+    address, refused_address = "", None
+    payload: ClassVar[Mapping[str, Any]] = {"body": "Hi"}
+
+
+class TestSlack(_Post):
+    gateway_type = "slack"
+
+
+class TestTelegram(_Post):
+    gateway_type = "telegram"
+
+
+class TestBluesky(_Post):
+    gateway_type = "bluesky"
+
+
+class TestWebPush(_Family):
+    gateway_type, channel, status = "web_push", Channel.PUSH, ItemStatus.SENT
+    address, refused_address = BROWSER, "nobody"
+    payload: ClassVar[Mapping[str, Any]] = {"to": BROWSER, "subject": "Offer", "body": "Hi"}
+
+
+class TestExpo(_Family):
+    gateway_type, channel, status = "expo", Channel.PUSH, ItemStatus.SENT
+    address, refused_address = EXPO_TOKEN, "ExponentPushToken[unregistered-1]"
+    payload: ClassVar[Mapping[str, Any]] = {"to": EXPO_TOKEN, "body": "Hi", "data": {"n": 1}}
+
+
 class TestFcm(_Family):
     gateway_type, channel, status = "fcm", Channel.PUSH, ItemStatus.SENT
     address, refused_address = "token-1", "unregistered-1"
@@ -166,8 +227,10 @@ class TestMastodon(_Family):
 
 
 def test_every_family_runs_the_suite() -> None:
-    suites = [*_Family.__subclasses__(), *_MailProvider.__subclasses__()]
-    bound = {suite.gateway_type for suite in suites if suite is not _MailProvider}
+    def suites(of: type[_Family]) -> set[type[_Family]]:
+        return {of} | {found for each in of.__subclasses__() for found in suites(each)}
+
+    bound = {suite.gateway_type for suite in suites(_Family) if hasattr(suite, "gateway_type")}
     assert bound == GATEWAY_TYPES.keys() - {"noop"}
 
 
@@ -625,6 +688,8 @@ def test_a_memory_is_what_a_provider_documents_or_what_a_target_declares() -> No
     documented = {name: str(memory) for name, memory in memories.items() if memory}
     assert {name: text for name, text in documented.items() if text != "never"} == {
         "resend": "24h",
+        "telnyx": "24h",
+        "bluesky": "for_good",
         "brevo": "15m",
         "mastodon": "1h",
         "noop": "for_good",
@@ -672,10 +737,12 @@ async def test_a_provider_that_repeats_the_credential_is_not_quoted(
     async def echo(reader: Reader, writer: Writer) -> None:
         request = Heard(await read_request(reader))
         header = SAYS_SO_IN_A_HEADER.get(name, "authorization")
-        said = f"Malformed: {request.headers[header]}"
+        said = f"Malformed: {request.headers.get(header, request.line)}"
+        in_words = name in ("mastodon", "slack", "plivo")
         document = {
-            "message": said, "error": said if name == "mastodon" else {"message": said},
-            "errors": [{"message": said}], "Message": said, "ErrorMessage": said,
+            "message": said, "error": said if in_words else {"message": said},
+            "detail": said, "text": said, "description": said,
+            "errors": [{"message": said, "detail": said}], "Message": said, "ErrorMessage": said,
         }  # fmt: skip
         writer.write(http(401, json.dumps(document).encode(), "Connection: close"))
 
@@ -769,6 +836,15 @@ async def test_a_credential_that_is_no_header_is_refused_without_showing_it(
         "/v3.1/send",
         "/2010-04-01/Accounts/AC1/Messages.json",
         "/2010-04-01/Accounts/AC1/Calls.json",
+        "/v2/messages",
+        "/v1/messages",
+        "/xms/v1/plan/batches",
+        "/sms/3/messages",
+        "/v1/Account/A/Message/",
+        "/web-push/1",
+        "/--/api/v2/push/send",
+        "/api/chat.postMessage",
+        "/xrpc/com.atproto.repo.putRecord",
         "/v23.0/1/messages",
         "/v1/projects/p/messages:send",
         "/api/v1/statuses",
@@ -785,7 +861,7 @@ async def test_the_simulators_log_names_the_type_and_our_reference(tmp_path: Pat
     log_path = tmp_path / "requests.ndjson"
     gateways = Gateways(PlantedSecrets(), targets=TARGETS)
     async with Sandbox(log_path=log_path) as sandbox:
-        for name in PROVIDERS:
+        for name in WITH_CREDENTIALS:
             gateway = gateways.gateway(name, name, sandbox.http_url)
             reference = f"{name:_>64}"
             result = await gateway.call(reserve(ADDRESSES.get(name, PHONE), reference=reference))
@@ -793,7 +869,7 @@ async def test_the_simulators_log_names_the_type_and_our_reference(tmp_path: Pat
         await gateways.close()
     logged = [json.loads(line) for line in log_path.read_text().splitlines()]
     assert [(line["protocol"], line["referenceId"]) for line in logged] == [
-        (name, f"{name:_>64}") for name in PROVIDERS
+        (name, f"{name:_>64}") for name in WITH_CREDENTIALS
     ]
     assert PLANTED not in log_path.read_text()
 

@@ -19,6 +19,7 @@ from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
 from outrider.domain.states import Channel
 from outrider.gateways.directory import FAMILIES
+from outrider.gateways.simulators.web_push import subscription
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions import audit_trail, ledger_items, run_records
 from outrider.settings import Settings, TargetSettings
@@ -45,6 +46,8 @@ from tests.support.whole_runs import IMPATIENT, items_of, working
 SECONDS = 60.0
 TAKING_NO_CREDENTIALS = {"sms", "push", "noop"}
 HTTP_FAMILIES = sorted(FAMILIES.keys() - TAKING_NO_CREDENTIALS - {"smtp"})
+PUSH_TOKENS = {"expo": "ExponentPushToken[{}]", "web_push": subscription("/web-push/NUMBER")}
+"""Of the forms that these families take; others take any."""
 
 
 def forms(secret: str) -> list[bytes]:
@@ -137,10 +140,17 @@ def planted(gateway_type: str, reference: str, **options: str) -> TargetSettings
     )
 
 
-async def send_and_tell(outrider: Outrider, channel: Channel, count: int, shown: list[str]) -> None:
+async def send_and_tell(
+    outrider: Outrider, channel: Channel, count: int, shown: list[str], token: str | None = None
+) -> None:
     """Send to so many, until each is settled or in doubt, or all were turned away, and collect all
     that can be shown."""
-    run_id = await launch(outrider, [message(channel, "planted")], people(count))
+    recipients = people(count)
+    if token is not None:
+        numbered = [token.replace("NUMBER", str(n)).replace("{}", str(n)) for n in range(count)]
+        pairs = zip(recipients, numbered, strict=True)
+        recipients = [each._replace(push_token=own) for each, own in pairs]
+    run_id = await launch(outrider, [message(channel, "planted")], recipients)
     async with working(outrider), asyncio.timeout(SECONDS):
         while True:
             _, accounting = await observe(outrider, run_id)
@@ -215,6 +225,9 @@ class UnkindProvider:
         request = await read_request(reader)
         self.requests.append(request)
         answer = ANSWERS[len(self.requests) % len(ANSWERS)]
+        if b"createSession" in request.partition(b"\r\n")[0]:
+            # Without a session, nothing else would be tried.
+            answer = lambda _request: http(200, b'{"accessJwt":"session"}')  # noqa: E731
         if answer is None:
             reset(writer)
         else:
@@ -238,8 +251,14 @@ async def test_no_provider_gets_a_credential_written_down(
         async with opened(
             tmp_path, gateway_type, url, planted(gateway_type, reference)
         ) as outrider:
-            await send_and_tell(outrider, channel, len(ANSWERS), nothing_leaks)
+            token = PUSH_TOKENS.get(gateway_type)
+            await send_and_tell(outrider, channel, len(ANSWERS), nothing_leaks, token)
     heard = b"".join(provider.requests)
+    if gateway_type == "web_push":
+        # Its key signs and is never sent.
+        assert b"Authorization: vapid t=" in heard
+        assert not any(form in heard for form in forms(PLANTED))
+        return
     assert any(form in heard for form in forms(PLANTED)), "the credential was never used"
 
 

@@ -1,6 +1,6 @@
 """Every family that reports runs the one suite, with the simulator as its provider."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar
@@ -20,7 +20,7 @@ from outrider.gateways.sandbox_receipts import (
     signed_post,
     standard_post,
 )
-from outrider.gateways.simulators import mailgun, ses
+from outrider.gateways.simulators import mailgun, plivo, ses, sinch, telnyx, vonage
 from outrider.gateways.simulators.mail import password_post
 from outrider.gateways.simulators.sendgrid import signed_post as sendgrid_signed_post
 from outrider.gateways.smtp_receipts import MAIL_TYPE
@@ -173,6 +173,62 @@ class TestSes(_MailProvider):
             await gateways.close()
 
 
+class TestTelnyx(_Family):
+    gateway_type = "telnyx"
+    events = WRITERS["telnyx"].events
+    signature_headers = frozenset({"telnyx-signature-ed25519", "telnyx-timestamp"})
+
+    def post_body(self, body: bytes, at: datetime) -> Post:
+        return telnyx.signed_post(URL, body, SECRET, at)
+
+
+class TestVonage(_Family):
+    gateway_type = "vonage"
+    events = WRITERS["vonage"].events
+    signature_headers = frozenset({"authorization"})
+
+    def post_body(self, body: bytes, at: datetime) -> Post:
+        return vonage.signed_post(URL, body, SECRET, at)
+
+
+class TestSinch(_Family):
+    gateway_type = "sinch"
+    events = WRITERS["sinch"].events
+    signature_headers = frozenset(
+        {
+            "x-sinch-webhook-signature",
+            "x-sinch-webhook-signature-nonce",
+            "x-sinch-webhook-signature-timestamp",
+        }
+    )
+
+    def post_body(self, body: bytes, at: datetime) -> Post:
+        return sinch.signed_post(URL, body, SECRET, at)
+
+    def _signing(self, _bench: ReceiptBench, _headers: Mapping[str, str]) -> list[str]:
+        return ["x-sinch-webhook-signature"]
+
+
+class TestInfobip(_Password):
+    gateway_type, batches, recipient = "infobip", True, "+447700900123"
+    events = WRITERS["infobip"].events
+
+
+class TestPlivo(_Family):
+    gateway_type, dated = "plivo", False
+    events = WRITERS["plivo"].events
+    signature_headers = frozenset({"x-plivo-signature-v3", "x-plivo-signature-v3-nonce"})
+
+    def url(self, report: ProviderReport) -> str:
+        return twilio_receipts.callback_url(URL, report.reference)
+
+    def post_body(self, body: bytes, at: datetime) -> Post:
+        return plivo.signed_post(URL, body, SECRET, at)
+
+    def _signing(self, _bench: ReceiptBench, _headers: Mapping[str, str]) -> list[str]:
+        return ["x-plivo-signature-v3"]
+
+
 class _Twilio(_Family):
     dated = False
     signature_headers = frozenset({twilio_receipts.SIGNATURE_HEADER})
@@ -220,7 +276,10 @@ def test_every_family_that_reports_runs_the_suite() -> None:
 
 
 def test_a_provider_that_reports_nothing_has_no_reader() -> None:
-    for name in ("fcm", "mastodon", "noop", "unknown"):
+    reporting_nothing = (
+        "fcm", "web_push", "expo", "slack", "telegram", "mastodon", "bluesky", "noop", "unknown",
+    )  # fmt: skip
+    for name in reporting_nothing:
         assert gateways_of(name).receipt_reader("mine", name) is None
 
 

@@ -54,9 +54,13 @@ from tests.support.mail_security import (
     certificate,
     mail_serving,
 )
-from tests.support.provider_targets import PLANTED, TARGETS, PlantedSecrets
+from tests.support.provider_targets import PLANTED, SIGNS_IN, TARGETS, PlantedSecrets
 
-PROVIDERS = [name for name, settings in TARGETS.items() if settings.credentials]
+PROVIDERS = [
+    name for name, settings in TARGETS.items()
+    # Browsers' push services have nothing to ask.
+    if settings.credentials and name not in SIGNS_IN | {"web_push"}
+]  # fmt: skip
 OWN = ["sms", "push"]
 PASSWORD = {"password": "env:MAIL_PASSWORD"}
 
@@ -394,10 +398,25 @@ ASKED = {
     "postmark": "GET /server",
     "brevo": "GET /v3/account",
     "mailjet": "GET /v3/REST/sender?Limit=1",
+    "telnyx": "GET /v2/messaging_profiles?page%5Bsize%5D=1",
+    "vonage": "GET /v2/applications?page_size=1",
+    "sinch": "GET /xms/v1/plan/batches?page_size=1",
+    "infobip": "GET /account/1/balance",
+    "plivo": "GET /v1/Account/AC123/Message/?limit=1",
+    "expo": "POST /--/api/v2/push/getReceipts",
+    "slack": "POST /api/auth.test",
+    "telegram": f"GET /bot{PLANTED}/getMe",
 }
-USERS = {"twilio_sms": "AC123", "twilio_voice": "AC123", "mailgun": "api", "mailjet": PLANTED}
+USERS = {
+    "twilio_sms": "AC123",
+    "twilio_voice": "AC123",
+    "mailgun": "api",
+    "mailjet": PLANTED,
+    "plivo": "AC123",
+    "vonage": PLANTED,
+}
 OTHER_HEADERS = {"postmark": "X-Postmark-Server-Token", "brevo": "api-key"}
-CREDENTIALS = {"ses": "secretAccessKey", "mailjet": "secretKey"}
+CREDENTIALS = {"ses": "secretAccessKey", "mailjet": "secretKey", "vonage": "apiSecret"}
 """The one that a refusal is about, where there are several."""
 
 
@@ -416,10 +435,14 @@ async def test_a_provider_is_asked_one_harmless_thing_with_the_targets_credentia
         expected = f"Authorization: Basic {basic}\r\n"
     elif gateway_type == "ses":
         expected = f"Authorization: AWS4-HMAC-SHA256 Credential={PLANTED}/"
+    elif gateway_type == "infobip":
+        expected = f"Authorization: App {PLANTED}\r\n"
+    elif gateway_type == "telegram":
+        expected = "Host: "
     elif gateway_type in OTHER_HEADERS:
         expected = f"{OTHER_HEADERS[gateway_type]}: {PLANTED}\r\n"
     assert f"\r\n{expected}" in head
-    assert ("content-length" in head.lower()) is (gateway_type == "fcm")
+    assert ("content-length" in head.lower()) is (gateway_type in ("fcm", "expo", "slack"))
     if gateway_type == "fcm":
         document = json.loads(body)
         assert document == {"validate_only": True, "message": {"topic": "outrider-check"}}
@@ -436,8 +459,9 @@ async def test_a_credential_that_is_refused_fails_the_check_and_is_named_but_not
     server = answer(
         status,
         {
-            "error": error, "message": words, "errors": [{"message": words}], "Message": words,
-            "ErrorMessage": words,
+            "error": error, "message": words, "errors": [{"message": words, "detail": words}],
+            "Message": words, "ErrorMessage": words, "detail": words, "text": words,
+            "description": words,
         },
     )  # fmt: skip
     name = CREDENTIALS.get(gateway_type) or next(iter(TARGETS[gateway_type].credentials))

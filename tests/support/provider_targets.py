@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from outrider.domain.workspaces import WorkspaceName
 from outrider.settings import TargetSettings
 
-PLANTED = "planted-5ecret-7f3a9c"
+PLANTED = "planted-5ecret-7f3a9c" + "0" * 22
+"""In base64url, it is also the 32 bytes of a key."""
 
 
 class PlantedSecrets:
@@ -23,6 +24,7 @@ def _target(*credentials: str, **options: str) -> TargetSettings:
 
 
 FROM = {"from": "News <news@example.test>"}
+SENDER = {"from": "+15550001111"}
 
 
 TARGETS: dict[str, TargetSettings] = {
@@ -40,7 +42,20 @@ TARGETS: dict[str, TargetSettings] = {
     "mailjet": _target("apiKey", "secretKey", **FROM),
     "twilio_sms": _target("authToken", accountSid="AC123", **{"from": "+15550001111"}),
     "twilio_voice": _target("authToken", accountSid="AC123", **{"from": "+15550001111"}),
+    "telnyx": _target("apiKey", **SENDER),
+    "vonage": _target("apiKey", "apiSecret", **SENDER),
+    "sinch": _target("apiToken", servicePlanId="plan", **SENDER),
+    "infobip": _target("apiKey", **SENDER),
+    "plivo": _target("authToken", authId="AC123", **SENDER),
     "whatsapp_cloud": _target("accessToken", phoneNumberId="106540352242922"),
     "fcm": _target("accessToken", project="shop"),
+    "web_push": _target("privateKey", subject="mailto:ops@example.test"),
+    "expo": _target("accessToken"),
+    "slack": _target("botToken", channel="C123"),
+    "telegram": _target("botToken", chatId="-100123"),
     "mastodon": _target("accessToken"),
+    "bluesky": _target("appPassword", identifier="news.example.test"),
 }
+
+SIGNS_IN = frozenset({"bluesky"})
+"""Families that make another request first, so that one answer does not suffice to try them."""

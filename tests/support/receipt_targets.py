@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from outrider.domain.errors import InvalidInput
 from outrider.domain.workspaces import WorkspaceName
 from outrider.gateways.directory import Gateways
+from outrider.gateways.simulators import telnyx
 from outrider.gateways.simulators.sendgrid import public_key
 from outrider.settings import TargetSettings
 
@@ -25,6 +26,11 @@ CREDENTIALS: Mapping[str, Sequence[str]] = {
     "mailjet": ["apiKey", "secretKey", "webhookSecret"],
     "twilio_sms": ["authToken"],
     "twilio_voice": ["authToken"],
+    "telnyx": ["apiKey", "webhookPublicKey"],
+    "vonage": ["apiKey", "apiSecret", "signatureSecret"],
+    "sinch": ["apiToken", "webhookSecret"],
+    "infobip": ["apiKey", "webhookSecret"],
+    "plivo": ["authToken"],
     "whatsapp_cloud": ["accessToken", "appSecret", "verifyToken"],
 }
 OPTIONS: Mapping[str, Mapping[str, str]] = {
@@ -32,11 +38,17 @@ OPTIONS: Mapping[str, Mapping[str, str]] = {
     "ses": {"region": "eu-west-1", "topicArn": "arn:aws:sns:eu-west-1:1:mine"},
     "twilio_sms": {"accountSid": "AC123", "from": "+15550001111"},
     "twilio_voice": {"accountSid": "AC123", "from": "+15550001111"},
+    "telnyx": {"from": "+15550001111"},
+    "vonage": {"from": "+15550001111"},
+    "sinch": {"servicePlanId": "plan"},
+    "infobip": {"from": "+15550001111"},
+    "plivo": {"authId": "AC123", "from": "+15550001111"},
     "whatsapp_cloud": {"phoneNumberId": "106540352242922"},
 }
 
 
 PUBLIC: Mapping[str, str] = {"webhookPublicKey": "_PUBLIC"}
+ED25519 = "_ED25519"
 """Credentials that are the public half of a secret have another reference."""
 
 
@@ -47,6 +59,8 @@ class NamedSecrets:
         self.values = {"env:MINE": SECRET, "env:OTHER": OTHER_SECRET}
         self.values |= {
             "env:MINE_PUBLIC": public_key(SECRET), "env:OTHER_PUBLIC": public_key(OTHER_SECRET),
+            f"env:MINE{ED25519}": telnyx.public_key(SECRET),
+            f"env:OTHER{ED25519}": telnyx.public_key(OTHER_SECRET),
         }  # fmt: skip
         self.reads = 0
 
@@ -57,11 +71,17 @@ class NamedSecrets:
         return {reference: self.values[reference] for reference in references}
 
 
+def _suffix(gateway_type: str, credential: str) -> str:
+    suffix = PUBLIC.get(credential, "")
+    return ED25519 if suffix and gateway_type == "telnyx" else suffix
+
+
 def target_settings(gateway_type: str, reference: str = "env:MINE") -> TargetSettings:
     return TargetSettings(
         options=dict(OPTIONS.get(gateway_type, {})),
         credentials={
-            name: reference + PUBLIC.get(name, "") for name in CREDENTIALS.get(gateway_type, [])
+            name: reference + _suffix(gateway_type, name)
+            for name in CREDENTIALS.get(gateway_type, [])
         },
     )
 

@@ -1,14 +1,24 @@
 """Signatures against other implementations: `receipt_vectors.json` was made with the providers' own
-libraries (PyPI `standardwebhooks`, `svix`, `twilio`) and openssl, and holds nothing of ours."""
+libraries (PyPI `standardwebhooks`, `svix`, `twilio`, `plivo`, `sinch`, `telnyx`) and openssl, and
+holds nothing of ours."""
 
+import base64
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from outrider.domain.webhook_signatures import SignatureState, checked, signed_headers, signing_keys
-from outrider.gateways.families import twilio_receipts, whatsapp_receipts
+from outrider.gateways.families import (
+    plivo_receipts,
+    sinch,
+    telnyx_receipts,
+    twilio_receipts,
+    whatsapp_receipts,
+)
+from outrider.ports.receipts import Callback
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[1] / "gateways" / "receipt_vectors.json").read_text()
@@ -52,3 +62,33 @@ def test_metas_requests_are_signed_as_openssl_does() -> None:
     key = VECTORS["hub"]["appSecret"].encode()
     for case in cases("hub"):
         assert whatsapp_receipts.signature(key, case["body"].encode()) == case["signature"]
+
+
+def test_plivos_requests_are_signed_as_its_library_does() -> None:
+    key = VECTORS["plivo"]["authToken"].encode()
+    for case in cases("plivo"):
+        fields = [(name, value) for name, value in case["fields"]]
+        made = plivo_receipts.signature(key, case["url"], fields, case["nonce"])
+        assert made == case["signature"]
+
+
+def test_sinchs_requests_are_signed_as_its_library_does() -> None:
+    key = VECTORS["sinch"]["secret"].encode()
+    for case in cases("sinch"):
+        made = sinch.signature(key, case["body"].encode(), case["nonce"], case["timestamp"])
+        assert made == case["signature"]
+
+
+def test_telnyxs_requests_are_checked_as_its_library_does() -> None:
+    reader = telnyx_receipts.TelnyxReader.__new__(telnyx_receipts.TelnyxReader)
+    key = base64.b64decode(VECTORS["telnyx"]["publicKey"])
+    for case in cases("telnyx"):
+        headers = {
+            telnyx_receipts.SIGNATURE_HEADER: case["signature"],
+            telnyx_receipts.TIMESTAMP_HEADER: case["timestamp"],
+        }
+        body, at = case["body"].encode(), datetime.fromtimestamp(int(case["timestamp"]), UTC)
+        genuine = Callback("POST", "", {}, headers, body)
+        assert reader.state([key], genuine, at) is SignatureState.GENUINE
+        forged = Callback("POST", "", {}, headers, body + b" ")
+        assert reader.state([key], forged, at) is SignatureState.FORGED

@@ -10,16 +10,26 @@ from outrider.domain.submission import GatewayType
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.gateways import json_family, noop, smtp
 from outrider.gateways.families import (
+    bluesky,
     brevo,
+    expo,
     fcm,
+    infobip,
     mailgun,
     mailjet,
     mastodon,
+    plivo,
     postmark,
     resend,
     sendgrid,
     ses,
+    sinch,
+    slack,
+    telegram,
+    telnyx,
     twilio,
+    vonage,
+    web_push,
     whatsapp_cloud,
 )
 from outrider.gateways.family import Family, Target
@@ -49,9 +59,19 @@ FAMILIES: Final[dict[str, Family]] = {
         mailjet.FAMILY,
         twilio.SMS_FAMILY,
         twilio.VOICE_FAMILY,
+        telnyx.FAMILY,
+        vonage.FAMILY,
+        sinch.FAMILY,
+        infobip.FAMILY,
+        plivo.FAMILY,
         whatsapp_cloud.FAMILY,
         fcm.FAMILY,
+        web_push.FAMILY,
+        expo.FAMILY,
+        slack.FAMILY,
+        telegram.FAMILY,
         mastodon.FAMILY,
+        bluesky.FAMILY,
         noop.FAMILY,
     )
 }

@@ -6,11 +6,9 @@ stays: only the provider's own refusal, or a code of the table, proves that noth
 """
 
 import asyncio
-import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 from urllib.parse import urlencode
 
@@ -29,18 +27,17 @@ from outrider.domain.call_results import (
     Rejected,
     Throttled,
 )
-from outrider.domain.errors import InvalidInput, OutriderError
 from outrider.domain.evidence import LookedUp, silence
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import memory_of
 from outrider.domain.submission import GatewayType
 from outrider.gateways.content import INCOMPLETE, Content, content, refuse_enclosures
+from outrider.gateways.credentials import Credential
 from outrider.gateways.family import Target
 from outrider.gateways.http import ReceivedAnswer, is_about_certificates, words_of
 from outrider.gateways.http_check import LATER, USABLE, Question, judged, unanswered
 from outrider.gateways.look_ups import NoAnswer, as_target_declares, fingerprint, recipe_of
 from outrider.limits.gateways import (
-    CREDENTIAL_REREAD_SECONDS,
     ERROR_DETAIL_MAX_CHARACTERS,
     HTTP_CONCURRENCY,
     HTTP_WINDOW_ITEMS,
@@ -75,9 +72,9 @@ Reasons = Mapping[str | int, str]
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """One POST. Its headers hold credentials, so they are never shown."""
+    """One POST. Its headers hold credentials, and so may its URL, so they are never shown."""
 
-    url: URL
+    url: URL = field(repr=False)
     body: bytes
     content_type: str
     headers: Mapping[str, str] = field(repr=False)
@@ -110,6 +107,8 @@ class ProviderGateway(ABC):
     unfinished: ClassVar[frozenset[str | int]] = frozenset()
     """Error codes that mean an earlier request under this reference is still in progress."""
     options: ClassVar[frozenset[str]]
+    refuses_with_success: ClassVar[bool] = False
+    """Whether its refusals come with status 200, too."""
     addressed: ClassVar[bool] = True
     carries_enclosures: ClassVar[bool] = False
     documents: ClassVar[frozenset[str]] = frozenset()
@@ -258,9 +257,14 @@ class ProviderGateway(ABC):
         """Every text that must not appear in a detail."""
         return [credential.value() for credential in self._credentials.values()]
 
+    def _as_refusal(self, answer: ReceivedAnswer, reply: ProviderReply) -> ReceivedAnswer:
+        is_one = self.refuses_with_success and reply.code is not None and answer.status < 300
+        return replace(answer, status=400) if is_one else answer
+
     def _interpret(self, answer: ReceivedAnswer) -> CallResult:
-        status = answer.status
         reply = self._said(answer)
+        answer = self._as_refusal(answer, reply)
+        status = answer.status
         is_own = reply.code is not None or bool(reply.detail)
         detail = self._detail(reply.detail or words_of(answer, quoted=not is_own))
         if 200 <= status < 300:
@@ -330,55 +334,12 @@ class ProviderGateway(ABC):
         reply = self._said(answer)
         return judged(
             question,
-            answer,
+            self._as_refusal(answer, reply),
             reply.code,
             self._detail(reply.detail),
             self._credentials[question.credential].reference,
             unknown=self.ours.get(reply.code or "") == UNAUTHORIZED,
         )
-
-
-class Credential:
-    """A secret that is re-read periodically: some tokens live for an hour, gateways longer."""
-
-    def __init__(
-        self,
-        target: Target,
-        name: str,
-        value: str,
-        *,
-        is_sent: bool = True,
-        seconds: Callable[[], float] = time.monotonic,
-    ) -> None:
-        self._target, self._name, self._seconds = target, name, seconds
-        self._is_sent = is_sent
-        self._value, self._read_at = self._usable(value), seconds()
-
-    def value(self) -> str:
-        if self._seconds() - self._read_at >= CREDENTIAL_REREAD_SECONDS:
-            self.read_again()
-        return self._value
-
-    def read_again(self) -> None:
-        self._read_at = self._seconds()
-        # The file is being rotated: the provider judges the old value.
-        with suppress(OutriderError, ValueError):
-            self._value = self._usable(self._target.credential(self._name))
-
-    def _usable(self, value: str) -> str:
-        value = value.strip()
-        if not value or (self._is_sent and not (value.isascii() and value.isprintable())):
-            raise InvalidInput(
-                f"the credential '{self._name}' of submission target '{self._target.name}' "
-                "cannot be sent",
-                hint="it must be non-empty printable ASCII",
-            )
-        return value
-
-    @property
-    def reference(self) -> str:
-        """The reference of its value, which may be shown."""
-        return self._target.settings.credentials[self._name]
 
 
 def _is_unauthorized(result: CallResult) -> bool:

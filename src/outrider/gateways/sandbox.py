@@ -314,7 +314,7 @@ class Sandbox:
             return _json(*UNAUTHORISED)
         if self._random.random() < self.faults.look_up_fail_rate:
             return _json({"error": "the simulator is configured to fail"}, 500)
-        return _json(shown)
+        return _json(*shown) if isinstance(shown, Reply) else _json(shown)
 
     async def _look_up(self, request: web.BaseRequest) -> web.StreamResponse:
         try:

@@ -4,7 +4,24 @@ from collections.abc import Mapping
 from typing import Final
 
 from outrider.gateways.sandbox_protocol import Simulator
-from outrider.gateways.simulators import brevo, mailgun, mailjet, postmark, sendgrid, ses
+from outrider.gateways.simulators import (
+    bluesky,
+    brevo,
+    expo,
+    infobip,
+    mailgun,
+    mailjet,
+    plivo,
+    postmark,
+    sendgrid,
+    ses,
+    sinch,
+    slack,
+    telegram,
+    telnyx,
+    vonage,
+    web_push,
+)
 
 SIMULATORS: Final[Mapping[str, Simulator]] = {
     each.provider.protocol: each
@@ -15,5 +32,15 @@ SIMULATORS: Final[Mapping[str, Simulator]] = {
         postmark.SIMULATOR,
         brevo.SIMULATOR,
         mailjet.SIMULATOR,
+        telnyx.SIMULATOR,
+        vonage.SIMULATOR,
+        sinch.SIMULATOR,
+        infobip.SIMULATOR,
+        plivo.SIMULATOR,
+        expo.SIMULATOR,
+        web_push.SIMULATOR,
+        slack.SIMULATOR,
+        telegram.SIMULATOR,
+        bluesky.SIMULATOR,
     )
 }
