@@ -137,6 +137,8 @@ class TargetSettings(BaseModel):
     """How long that is."""
     fallback: str | None = None
     """Another target of the same channel, for messages that this one provably did not accept."""
+    fallback_when_down: bool = False
+    """Whether items that were never attempted go to the fallback at once while it is down."""
     warm_up: Annotated[list[WarmUpMessages], Field(min_length=1, max_length=366)] | None = None
     """The most messages on each of its first days; after the last of them there is no limit."""
     warm_up_zone: Annotated[str, AfterValidator(_known_zone)] = "UTC"

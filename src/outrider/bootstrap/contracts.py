@@ -43,6 +43,7 @@ def target_policy(settings: TargetSettings) -> TargetPolicy:
         breaker_seconds=settings.breaker_seconds,
         retry=_retry(settings),
         fallback=settings.fallback,
+        fallback_when_down=settings.fallback_when_down,
         warm_up=_warm_up(settings),
     )
 

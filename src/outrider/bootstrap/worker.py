@@ -19,6 +19,7 @@ from outrider.kernel.delivery.call_permits import CallPermits
 from outrider.kernel.delivery.campaign_delivery import CampaignDelivery
 from outrider.kernel.delivery.doubt_composer import DoubtComposer
 from outrider.kernel.delivery.doubt_settler import DoubtSettler
+from outrider.kernel.delivery.fallback_chooser import FallbackChooser
 from outrider.kernel.delivery.found_messages import FoundMessages
 from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.gateway_routes import GatewayRoutes
@@ -75,7 +76,10 @@ class WorkerParts:
     @cached_property
     def routes(self) -> GatewayRoutes:
         names = WorkspaceNames(self._foundation.store, self._foundation.limits)
-        return GatewayRoutes(self._shared.gateways, self._contract_cache, names)
+        chooser = FallbackChooser(self.gate, self._shared.warm_ups)
+        return GatewayRoutes(
+            self._shared.gateways, self._contract_cache, names, chooser.goes_around
+        )
 
     @cached_property
     def caller(self) -> GatewayCaller:

@@ -38,6 +38,8 @@ def setting_warnings(
                     )
             fallback = settings.fallback
             if fallback is None:
+                if settings.fallback_when_down:
+                    yield Problem(f"targets.{name}.fallback_when_down", "needs a fallback")
                 continue
             path = f"targets.{name}.fallback"
             if fallback == name:

@@ -42,6 +42,8 @@ class TargetPolicy:
     retry: RetrySchedule | None = None
     """None: the default of the target's gateway type."""
     fallback: str | None = None
+    fallback_when_down: bool = False
+    """Items that were never attempted go to the fallback while the target is down."""
     warm_up: WarmUpPlan | None = None
 
 

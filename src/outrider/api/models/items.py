@@ -66,6 +66,10 @@ class ItemLine(Answer):
     reference: str = Field(description="The reference sent to the provider; look it up there.")
     event_id: str | None = Field(description="The domain event that caused it.")
     waits_for: str | None = Field(description="Why `nextAttemptAt` is delayed.")
+    called_target: str | None = Field(
+        default=None,
+        description="If the last attempt went to a fallback: which; only where one item is read.",
+    )
     created_at: datetime
     updated_at: datetime
     delivery: DeliveryAnswer
@@ -153,6 +157,7 @@ def item_fields(item: Item) -> dict[str, Any]:
         "reference": item.reference,
         "event_id": item.event_id,
         "waits_for": item.waits_for,
+        "called_target": item.called_target,
         "created_at": item.created_at,
         "updated_at": item.updated_at,
         "delivery": DeliveryAnswer.of(item.delivery),

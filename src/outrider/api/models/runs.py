@@ -252,6 +252,14 @@ class SealAnswer(Answer):
     sealed_at: datetime
 
 
+class FallbackItems(Answer):
+    """How many items of a target its fallback accepted."""
+
+    submission_target: str
+    fallback: str
+    items: int
+
+
 class CertificateAnswer(Answer):
     """The launch proof, counted from the ledger's own rows."""
 
@@ -263,6 +271,7 @@ class CertificateAnswer(Answer):
     repeats: RepeatsAnswer
     doubts: list[SettledDoubts]
     held: list[HeldItems]
+    fallbacks: list[FallbackItems] = Field(default_factory=list)
     accounting: LedgerAccounting
     receipts: ReportedByReceipts | None = Field(
         description="As reported by receipts; null for other phases than a launch."

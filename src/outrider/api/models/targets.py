@@ -29,6 +29,9 @@ class TargetExecution(Answer):
     )
     concurrency: int | None = Field(description="Null if the gateway family's default applies.")
     fallback: str | None
+    fallback_when_down: bool = Field(
+        description="Whether items never attempted go to the fallback while the target is down."
+    )
     warm_up: list[int] | None = Field(
         description="The most messages on each of its first days; null if there is no plan."
     )
@@ -50,6 +53,7 @@ class TargetExecution(Answer):
             timeout_seconds=settings.timeout_seconds,
             concurrency=settings.concurrency,
             fallback=policy.fallback,
+            fallback_when_down=policy.fallback_when_down,
             warm_up=settings.warm_up,
         )
 

@@ -7,7 +7,7 @@ Each stage is at most one statement per window; a window is as many items as may
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import assert_never
@@ -33,6 +33,12 @@ from outrider.kernel.delivery.gateway_routes import (
 )
 from outrider.kernel.delivery.item_drafter import ItemDrafter
 from outrider.kernel.delivery.member_screens import MemberScreen, MemberScreens
+from outrider.kernel.delivery.remaining_members import (
+    Again,
+    RemainingMembers,
+    remaining,
+    resolves_silence,
+)
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
 from outrider.kernel.delivery.route_calls import RouteCalls
 from outrider.kernel.delivery.window_outcomes import (
@@ -48,7 +54,7 @@ from outrider.kernel.runs.budgeted_store import BudgetedStore
 from outrider.kernel.transactions import campaigns, jobs, ledger, lost_jobs, policy_holds
 from outrider.kernel.transactions.claims import Claim, ClaimedJob
 from outrider.kernel.transactions.jobs import Hold
-from outrider.kernel.transactions.ledger import JobContext, LedgerRow, Member
+from outrider.kernel.transactions.ledger import JobContext, LedgerRow
 from outrider.kernel.transactions.reserving import Capped, Draft, Warming
 from outrider.kernel.transactions.screening import Ending, HeldBack, hold_back
 from outrider.kernel.transactions.settlement import LeaseLost, settle_job
@@ -58,18 +64,6 @@ from outrider.ports.stages import Stage, StageObserver, observed
 log = structlog.get_logger()
 
 ASSETS_REMEMBERED_MAX = 1_000
-
-Again = tuple[LedgerRow, Member]
-
-
-@dataclass(frozen=True, slots=True)
-class RemainingMembers:
-    """A job's members by what is left to do: never called yet, due for another call, or waiting
-    although the previous run turned out to have been accepted."""
-
-    fresh: list[Member]
-    again: list[Again]
-    accepted_late: list[OutboxId] = field(default_factory=list)
 
 
 class CampaignDelivery:
@@ -99,6 +93,7 @@ class CampaignDelivery:
         self._worker_id = worker_id
         self._observer = observer
         self._lease = timedelta(seconds=foundation.limits.lease_seconds)
+        self._soon = timedelta(seconds=foundation.limits.idle_poll_seconds)
         self._assets: LRUCache[str, Asset] = LRUCache(ASSETS_REMEMBERED_MAX)
 
     async def deliver(
@@ -187,11 +182,11 @@ class CampaignDelivery:
         screen = await self._screens.of(context)
         if screen is None:
             return await self._call_routes(context, routes, work, None)
-        again = [each for each in work.again if _resolves_silence(each[0])]
+        again = [each for each in work.again if resolves_silence(each[0])]
         passing = {
             member.recipient_id
             for member in screen.passing(
-                [member for row, member in work.again if not _resolves_silence(row)]
+                [member for row, member in work.again if not resolves_silence(row)]
             )
         }
         again += [each for each in work.again if each[1].recipient_id in passing]
@@ -219,14 +214,16 @@ class CampaignDelivery:
     ) -> WindowOutcome:
         job, own = context.job, routes.own(context.contract)
         deferred = None
-        for route, again in await self._routed(context, routes, work.again):
+        for its_route, again in await self._routed(context, routes, work.again):
 
             async def open_again(
-                window: Sequence[Again], route: Route = route
+                window: Sequence[Again], route: Route = its_route
             ) -> list[OpenAttempt] | Hold:
                 return await self._open_again(context, route, window)
 
-            outcome = await RouteCalls(self._caller, job, route, Listed(again), open_again).run()
+            outcome = await RouteCalls(
+                self._caller, job, its_route, Listed(again), open_again
+            ).run()
             if isinstance(outcome, Lost | Suspended):
                 return outcome
             deferred = earliest(deferred, outcome)
@@ -234,11 +231,24 @@ class CampaignDelivery:
         fresh = DraftedMembers(
             work.fresh, DRAFT_WINDOW_ITEMS, partial(self._drafter.draft, context)
         )
-        reserve = partial(self._reserve, context, screen=screen)
-        outcome = await RouteCalls(self._caller, job, own, fresh, reserve).run()
-        if isinstance(outcome, Lost | Suspended):
-            return outcome
-        return earliest(deferred, outcome) or Done()
+        route: Route | None = await self._first_route(context, routes)
+        while route is not None:
+            reserve = partial(self._reserve, context, route, screen=screen)
+            outcome = await RouteCalls(self._caller, job, route, fresh, reserve).run()
+            if isinstance(outcome, Lost | Suspended):
+                return outcome
+            deferred = earliest(deferred, outcome)
+            # It may have gone down just now: the fallback takes the rest, and soon what was opened.
+            other = await self._first_route(context, routes)
+            if deferred is not None and other != own:
+                deferred = earliest(deferred, Deferred(self._clock.now() + self._soon))
+            goes_on = isinstance(outcome, Deferred) and route == own != other
+            route = other if goes_on else None
+        return deferred or Done()
+
+    async def _first_route(self, context: JobContext, routes: WorkspaceRoutes) -> Route:
+        fallback = context.job.fallback_contract_id
+        return await routes.first(context.contract, fallback, self._clock.now())
 
     async def _buried(
         self,
@@ -252,7 +262,7 @@ class CampaignDelivery:
         """Record what is left without calling anyone: the job was stopped or given up. False: it is
         no longer ours."""
         drafts = self._drafter.give_up(context, work.fresh, ItemStatus.SKIPPED, reason)
-        if drafts and await self._reserve(context, drafts) is Hold.LOST:
+        if drafts and await self._reserve(context, None, drafts) is Hold.LOST:
             return False
         now = self._clock.now()
         script = ledger.bury(
@@ -271,19 +281,7 @@ class CampaignDelivery:
             if not job.was_held_before:
                 return RemainingMembers(members, [])
             rows = await self._store.read(ledger.job_rows(job))
-            now = self._clock.now()
-            known = {row.recipient_id: row for row in rows}
-            fresh = [member for member in members if member.recipient_id not in known]
-            again, accepted_late = [], []
-            for member in members:
-                row = known.get(member.recipient_id)
-                if row is None or row.status != ItemStatus.QUEUED or row.is_doubted:
-                    continue
-                if member.accepted_late:
-                    accepted_late.append(row.id)
-                elif row.is_open or row.next_attempt_at is None or row.next_attempt_at <= now:
-                    again.append((row, member))
-            return RemainingMembers(fresh, again, accepted_late)
+            return remaining(members, rows, self._clock.now())
 
     async def _ended_late(self, context: JobContext, work: RemainingMembers) -> bool:
         """Skip members that the previous run reached after all. False: the job is no longer
@@ -323,10 +321,13 @@ class CampaignDelivery:
     async def _reserve(
         self,
         context: JobContext,
+        route: Route | None,
         drafts: Sequence[Draft],
         screen: MemberScreen | None = None,
     ) -> list[OpenAttempt] | Hold:
         """One statement reserves and opens the window; what it returns may be called."""
+        if route is not None and route.contract_id is not None:
+            context = replace(context, attempt_contract_id=route.contract_id)
         self._observer.before(Stage.RESERVE)
         capped = warming = None
         if screen is not None:
@@ -335,7 +336,7 @@ class CampaignDelivery:
                 return []
             if screen.cap is not None:
                 capped = Capped(screen.cap, screen.is_exempt, screen.beyond_cap)
-            if screen.warm_up is not None:
+            if screen.warm_up is not None and context.attempt_contract_id is None:
                 warming = Warming(screen.warm_up, partial(screen.beyond_plan, screen.warm_up))
         opened = await self._reserver.reserve(context, drafts, capped, warming)
         self._observer.after(Stage.OPEN)
@@ -387,8 +388,3 @@ class CampaignDelivery:
             known = await self._store.read(campaigns.asset(job.asset_id))
             self._assets[job.asset_id] = known
         return known
-
-
-def _resolves_silence(row: LedgerRow) -> bool:
-    """It may have arrived, so it is settled at any hour."""
-    return row.is_open or row.maybe_received

@@ -4,9 +4,10 @@ A fallback is duplicate-safe by one rule: it is used only if every earlier attem
 have been accepted. After a silence only the provider that was silent may be asked again.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple, Protocol, TypeVar
 
 import structlog
@@ -25,6 +26,9 @@ from outrider.ports.gateway import Gateway, GatewayDirectory
 log = structlog.get_logger()
 
 Element = TypeVar("Element")
+
+GoesAround = Callable[[Scope, Contract, Contract], bool]
+"""Whether what was never attempted goes to the fallback, the second contract, for now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +98,21 @@ class GatewayRoutes:
     """All routes, for every workspace."""
 
     def __init__(
-        self, gateways: GatewayDirectory, contract_cache: ContractCache, names: WorkspaceNames
+        self,
+        gateways: GatewayDirectory,
+        contract_cache: ContractCache,
+        names: WorkspaceNames,
+        goes_around: GoesAround = lambda *_: False,
     ) -> None:
         self._gateways = gateways
         self._contract_cache = contract_cache
         self._names = names
+        self._goes_around = goes_around
 
     async def of(self, scope: Scope) -> "WorkspaceRoutes":
-        return self.of_workspace(await self._names.of(scope))
+        routes = self.of_workspace(await self._names.of(scope))
+        routes.goes_around = partial(self._goes_around, scope)
+        return routes
 
     def of_workspace(self, workspace: WorkspaceName) -> "WorkspaceRoutes":
         return WorkspaceRoutes(self._gateways, self._contract_cache, workspace)
@@ -122,6 +133,7 @@ class WorkspaceRoutes:
         self.workspace = workspace
         self._known: dict[int, tuple[Contract, Route]] = {}
         """Keyed by the contract's identity: thousands of messages share one contract."""
+        self.goes_around: Callable[[Contract, Contract], bool] = lambda *_: False
 
     def is_scoped(self, contract: Contract) -> bool:
         """Whether a configuration that is refused there belongs to this workspace alone."""
@@ -176,13 +188,27 @@ class WorkspaceRoutes:
             route = await self._to(past.last_contract_id, contract)
             return route if route and remembers(route.gateway, past.submitted_at, now) else None
         own = self.own(contract)
-        if fallback_contract_id is None or past.calls % 2 == 0:
+        if fallback_contract_id is None:
+            return own
+        if past.calls == 0:
+            # Provably not taken by anybody.
+            other_contract = await self._contract_cache.by_id(fallback_contract_id)
+            if not self.goes_around(contract, other_contract):
+                return own
+        elif past.last_contract_id == fallback_contract_id:
             return own
         other = await self._to(fallback_contract_id, contract)
         if other is None or other.gateway.type.channel is not own.gateway.type.channel:
             log.warning("fallback_unusable", contract_id=fallback_contract_id)
             return own
         return other
+
+    async def first(
+        self, contract: Contract, fallback_contract_id: int | None, now: datetime
+    ) -> Route:
+        """The route of what was never attempted."""
+        never = AttemptHistory(0, None, maybe_received=False, submitted_at=now)
+        return await self.next(contract, fallback_contract_id, never, now) or self.own(contract)
 
     async def sorted_by_route(
         self,

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from outrider.domain.targets import Door, Report
+from outrider.domain.targets import Door, DoorState, Report
 from outrider.ports.tracing import WindowTrace
 
 
@@ -15,6 +15,7 @@ class LocalDoor:
     trusted_until: datetime | None = None
     is_untroubled: bool = False
     closed_until: datetime | None = None
+    is_down: bool = False
     failures: int = 0
     answered_at: float = float("-inf")
     refused: int = 0
@@ -28,11 +29,15 @@ class LocalDoor:
         """The door as stored; None: it never had a problem."""
         self.trusted_until = now + timedelta(seconds=trust_seconds)
         if door is None:
-            self.is_untroubled, self.closed_until = True, None
+            self.is_untroubled, self.closed_until, self.is_down = True, None, False
             return
         self.is_untroubled = door.is_untroubled
         self.epoch = max(self.epoch, door.epoch)
         self.closed_until = None if door.is_open else door.opens_at
+        self.is_down = door.state is DoorState.DOWN
+
+    def is_down_at(self, now: datetime) -> bool:
+        return self.is_down and self.closed_until is not None and now < self.closed_until
 
     def shut(self) -> None:
         """Admitted calls that have not begun here no longer may; the store says when it opens."""

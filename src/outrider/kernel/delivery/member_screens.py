@@ -69,7 +69,8 @@ class MemberScreen:
     def passing_first(self, members: Sequence[Member]) -> list[Member]:
         """Of those who have no ledger row: nothing is prepared for them once the day's part of a
         warm-up plan is used up. Others may count in it already."""
-        used_up_until = self.warm_up and self.warm_up.used_up_until(self.clock.now())
+        now, plan = self.clock.now(), self.warm_up
+        used_up_until = None if plan is None else plan.used_up_until(now)
         if used_up_until is None:
             return self.passing(members)
         wait = Wait(used_up_until, WaitsFor.WARM_UP)

@@ -106,6 +106,8 @@ class TargetGate:
 
     def closed_until(self, submission_target: str) -> datetime | None:
         """Until when this process knows the target to be closed: its earliest door opens then."""
+        if self.policy(submission_target).fallback_when_down:
+            return None
         now = self._clock.now()
         found = [
             door.closed_until
@@ -127,6 +129,11 @@ class TargetGate:
                 if door.closed_until is not None and until is not None and until > now:
                     found[target] = until
         return found
+
+    def is_down(self, key: DoorKey) -> bool:
+        """As far as is known here; not when the next probe is due, which has to be a real call."""
+        now = self._clock.now()
+        return self._door(key.shared).is_down_at(now) or self._door(key).is_down_at(now)
 
     async def ask(self, key: DoorKey, gateway: Gateway, want: int) -> Passes | ComeBack:
         policy, now = self.policy(key.submission_target), self._clock.now()

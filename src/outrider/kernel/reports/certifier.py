@@ -5,7 +5,7 @@ Each criterion is counted from the rows, page by page; no stored counter is trus
 
 import hashlib
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
 
 from outrider.domain.ids import RunId, Scope
@@ -97,6 +97,8 @@ class Certificate:
     """The head of the run's hash chain, which covers every event of its log."""
     seal: StoredSeal | None = None
     """The last seal of its ledger and receipts; made a moment after the run's end."""
+    fallbacks: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    """How many were accepted by a fallback, by their target and the fallback."""
 
     @property
     def holds(self) -> bool:
@@ -123,6 +125,10 @@ class Certificate:
                 for each in self.settled
             ],
             "held": [{"waitsFor": each.waits_for, "items": each.items} for each in self.held],
+            "fallbacks": [
+                {"submissionTarget": target, "fallback": fallback, "items": items}
+                for (target, fallback), items in sorted(self.fallbacks.items())
+            ],
             "accounting": self.accounting.as_document(),
             "receipts": self.receipts_document(),
             "ledgerDigest": self.digest,
@@ -181,6 +187,7 @@ class Certifier:
         statuses: Counter[ItemStatus] = Counter()
         references: set[bytes] = set()
         repeated, repeats = 0, Repeats()
+        fallbacks: Counter[tuple[str, str]] = Counter()
         digest = hashlib.sha256()
         async for line in self._ledger(run_id):
             statuses[ItemStatus(line.status)] += 1
@@ -189,6 +196,8 @@ class Certifier:
             repeated += reference in references
             references.add(reference)
             repeats.note(line, self._declared)
+            if line.called_target is not None and ItemStatus(line.status) in SUCCESSES:
+                fallbacks[line.submission_target, line.called_target] += 1
         unique = await self._store.read(ledger_pages.key_is_unique_in_schema())
         left = await self._store.read(run_records.left_in_doubt(run.campaign_id))
         ending = await self._store.read(run_records.run_ending(run_id))
@@ -211,6 +220,7 @@ class Certifier:
             tuple(held),
             await self._store.read(chains.run(run_id)),
             next(reversed(await self._store.read(seals.of_run(run_id))), None),
+            fallbacks,
         )
 
     async def _ledger(self, run_id: RunId) -> AsyncIterator[LedgerLine]:

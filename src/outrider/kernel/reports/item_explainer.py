@@ -106,6 +106,11 @@ def explain_item(
     if item.template is not None:
         sentences.append(_origin(item))
     sentences += [_attempt(attempt) for attempt in attempts]
+    if item.called_target is not None:
+        sentences.append(
+            f"The last attempt went to {item.called_target}, the fallback of"
+            f" {item.submission_target}: no earlier one can have been accepted."
+        )
     if any(attempt.repeat for attempt in attempts):
         sentences.append(
             f"Its contract counts {item.attempts} of these {len(attempts)} calls: a repeat under"

@@ -56,6 +56,8 @@ class JobContext:
     job: ClaimedJob
     asset: Asset
     contract: Contract
+    attempt_contract_id: int | None = None
+    """Of first attempts that go to the fallback; None: their own contract."""
 
 
 def members(context: JobContext, kind: AddressKind) -> Transaction[list[Member]]:

@@ -57,6 +57,8 @@ class Item(NamedTuple):
     topic: str | None = None
     """Set when single items are read, as is whether they are transactional."""
     transactional: bool = False
+    called_target: str | None = None
+    """If the last attempt went to a fallback: which."""
     delivery: Delivery = UNREPORTED
     """Its delivery, as reported by receipts."""
 

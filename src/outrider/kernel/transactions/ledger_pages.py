@@ -23,6 +23,8 @@ class LedgerLine(NamedTuple):
     """Called again after getting no answer, by a version that did not record yet what allowed
     it."""
     was_disproved: bool
+    called_target: str | None = None
+    """If its last attempt went to a fallback: which."""
 
 
 class LedgerPosition(NamedTuple):

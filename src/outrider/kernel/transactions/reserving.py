@@ -160,7 +160,7 @@ def _skip_held_keys(
         "own_key": [skipped_key(draft.key, job_id, draft.recipient_id) for draft in drafts],
     }
     shared = _shared(context, drafts, now)
-    for unused in ("fence", "opens", "expires_at"):
+    for unused in ("fence", "opens", "expires_at", "attempt_contract_id"):
         del shared[unused]
     yield from ask("skip_held_keys", window, **shared, reason=SkipReason.KEY_HELD)
 
@@ -218,6 +218,7 @@ def _shared(context: JobContext, drafts: Sequence[Draft], now: datetime) -> dict
         "provider": context.contract.gateway_type,
         "submission_target": message.submission_target,
         "contract_id": job.contract_id,
+        "attempt_contract_id": context.attempt_contract_id,
         "asset_id": context.asset.id,
         "asset_version": context.asset.version,
         "expires_at": context.contract.deadline(now),

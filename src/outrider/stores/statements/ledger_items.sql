@@ -68,7 +68,9 @@ SELECT id::text, recipient_id, recipient_address, channel, provider, submission_
        (SELECT e.event_id FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
        (SELECT e.trigger_name FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
        (SELECT s.step_order FROM workflow_steps s WHERE s.id = channel_outbox.step_id),
-       topic, transactional
+       topic, transactional,
+       (SELECT c.submission_target FROM contract_snapshots c
+         WHERE c.id = channel_outbox.attempt_contract_id) AS called_target
   FROM channel_outbox
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND id IN window(id uuid)

@@ -7,7 +7,9 @@ SELECT o.job_id::text, o.id::text, encode(o.idempotency_key, 'hex'), o.status, o
        EXISTS (SELECT 1 FROM attempt_history h
                 WHERE h.outbox_id = o.id AND h.outcome = 'abandoned' AND h.attempt < o.attempts),
        EXISTS (SELECT 1 FROM attempt_history h
-                WHERE h.outbox_id = o.id AND h.outcome = 'disproved')
+                WHERE h.outbox_id = o.id AND h.outcome = 'disproved'),
+       CASE WHEN o.attempt_contract_id IS NOT NULL THEN
+         (SELECT c.submission_target FROM contract_snapshots c WHERE c.id = o.attempt_contract_id) END
   FROM channel_outbox o
  WHERE o.run_id = :run_id AND (o.job_id, o.id) > (:after_job, :after_id)
  ORDER BY o.job_id, o.id LIMIT :most;

@@ -59,13 +59,14 @@ INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, run_id, job_id, channel, provider, submission_target,
   contract_id, recipient_id, recipient_address, asset_id, asset_version, subject,
   idempotency_key, status, skipped, intent_status, reason, error, attempts, attempt_fence,
-  attempt_opened_at, expires_at, topic, transactional, created_at, updated_at)
+  attempt_opened_at, attempt_contract_id, expires_at, topic, transactional, created_at, updated_at)
 SELECT id, :tenant_id, :workspace_id, 'campaign', :run_id, :job_id, :channel, :provider,
        :submission_target, :contract_id, recipient_id, address, :asset_id, :asset_version,
        subject, decode(key, 'hex'), status, status = 'skipped',
        CASE status WHEN 'queued' THEN 'PENDING' END, reason, error,
        (status = 'queued')::int, CASE status WHEN 'queued' THEN :fence::bigint END,
-       CASE status WHEN 'queued' THEN :now::timestamptz END, :expires_at, :topic::text,
+       CASE status WHEN 'queued' THEN :now::timestamptz END, :attempt_contract_id::bigint,
+       :expires_at, :topic::text,
        :transactional::boolean, :now, :now
   FROM screened WHERE EXISTS (SELECT 1 FROM held)
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
