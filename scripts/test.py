@@ -5,8 +5,9 @@ is busy elsewhere. So a few failures are run once more, alone. Both results are 
 fails again fails the run. There is no second look where a failure that comes and goes is the
 finding itself: where workers are killed (tests/crash), where many failed, or where none was run.
 
-A test that hangs ends by itself (`timeout` in pyproject.toml). Should pytest as a whole hang, every
-process of it prints where it stands, and the run fails.
+A test that hangs ends with its process, and another process goes on (`timeout_method` in
+pyproject.toml). Should pytest as a whole hang, every process of it prints where it stands, then its
+test, and the run fails.
 """
 
 import contextlib
@@ -25,8 +26,8 @@ STANDS = ("tests/crash/",)
 """A failure here counts at once: it may be a race that shows itself one time in a hundred."""
 TESTS_FAILED = 1
 """pytest's exit code for it; any other is an interruption, an error of its own, or no tests."""
-HANGS_AFTER_SECONDS = float(os.environ.get("TEST_SECONDS_MOST", 3600))
-"""The whole takes a third of it."""
+HANGS_AFTER_SECONDS = float(os.environ.get("TEST_SECONDS_MOST", 2700))
+"""The whole takes half of it."""
 LAST_WORDS_SECONDS = 10.0
 HANGS = 124
 """The exit code of timeout(1)."""
@@ -56,10 +57,19 @@ def run(given: list[str]) -> int:
         return pytest.wait(HANGS_AFTER_SECONDS)
     except subprocess.TimeoutExpired:
         print(f"\nHANGS: not done after {HANGS_AFTER_SECONDS:.0f} s; here it stands", flush=True)
-        family = psutil.Process(pytest.pid)
+        main = psutil.Process(pytest.pid)
+        family = [*main.children(recursive=True), main]
+        titles = [" ".join(each.cmdline()) for each in family]
         # Python prints the stack of every thread when it gets this signal.
-        end([*family.children(recursive=True), family], signal.SIGABRT)
+        end(family, signal.SIGABRT)
+        # Last, because long output is cut from its beginning.
+        print("HUNG, with these tests:", *filter(names_a_test, titles), sep="\n  ", flush=True)
         return HANGS
+
+
+def names_a_test(title: str) -> bool:
+    """xdist writes it there, with the help of setproctitle."""
+    return title.startswith("[pytest-xdist")
 
 
 def end(processes: list[psutil.Process], how: signal.Signals) -> None:

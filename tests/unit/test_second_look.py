@@ -54,7 +54,7 @@ def test_only_few_failures_outside_the_crash_tests_get_a_second_look(
 HANGS = """
 import threading
 def test_it():
-    threading.Thread(target=threading.Event().wait, name="stuck").start()
+    threading.Event().wait()
 """
 
 
@@ -62,10 +62,24 @@ def test_a_run_that_hangs_says_where_it_stands_and_fails(tmp_path: Path) -> None
     (tmp_path / "test_a.py").write_text(HANGS)
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = -p no:schemathesis\n")
     done = subprocess.run(
-        [sys.executable, SCRIPT, "-n", "0", "test_a.py"], cwd=tmp_path,
+        [sys.executable, SCRIPT, "-n", "1", "test_a.py"], cwd=tmp_path,
         capture_output=True, text=True, env={**os.environ, "TEST_SECONDS_MOST": "15"},
     )  # fmt: skip
     assert done.returncode == 124, done.stdout + done.stderr
-    assert "1 passed" in done.stdout
     assert "HANGS: not done after 15 s" in done.stdout
     assert "threading.py" in done.stderr
+    assert done.stdout.rstrip().endswith("test_a.py::test_it")
+
+
+def test_a_test_that_hangs_is_named_and_the_others_go_on(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text(HANGS + PASSES.replace("it", "other"))
+    (tmp_path / "pytest.ini").write_text(
+        "[pytest]\naddopts = -p no:schemathesis\ntimeout = 2\ntimeout_method = thread\n"
+    )
+    done = subprocess.run(
+        [sys.executable, SCRIPT, "-n", "1", "test_a.py"], cwd=tmp_path,
+        capture_output=True, text=True,
+    )  # fmt: skip
+    assert done.returncode == 1, done.stdout + done.stderr
+    assert "crashed while running 'test_a.py::test_it'" in done.stdout
+    assert "1 failed, 1 passed" in done.stdout

@@ -203,9 +203,9 @@ class _HeldLookUps(Sandbox):
         self.go = asyncio.Event()
 
     async def _answer_look_up(
-        self, shown: object, request: web.BaseRequest, scheme: str = "B"
+        self, shown: object, request: web.BaseRequest, *, is_open: bool = False
     ) -> web.StreamResponse:
-        response = await super()._answer_look_up(shown, request, scheme)
+        response = await super()._answer_look_up(shown, request, is_open=is_open)
         self.asked.set()
         await self.go.wait()
         return response
@@ -223,7 +223,7 @@ async def test_a_provider_slower_than_a_lease_is_asked_by_one_settler(
         working(outrider),
     ):
         await submit(outrider, "smtp", 1)
-        await sandbox.asked.wait()
+        await until(sandbox.asked.is_set)
         # Not a wait for anything: several leases go by.
         await asyncio.sleep(4 * limits.doubt_lease_seconds)
         asked = sandbox.look_ups
@@ -243,7 +243,7 @@ async def test_what_a_person_settles_while_the_provider_is_asked_stays_settled(
         working(outrider),
     ):
         await submit(outrider, "smtp", 1)
-        await sandbox.asked.wait()
+        await until(sandbox.asked.is_set)
         await resolve(outrider, 0, verdict)
         sandbox.go.set()
         await until(lambda: sandbox.look_ups == 1)
