@@ -1,6 +1,6 @@
 # Every target does its own set-up: a fresh clone needs python3 (3.11 or newer), pip and make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quotes serve test storms check bench capacity guard docs screenshots pins
+.PHONY: help setup demo quotes serve test storms check bench capacity guard docs screenshots pins dist
 VENV := .venv
 BIN := $(VENV)/bin
 # `make demo ENGINE=temporal` or `conductor`: the same on such a server, which it starts itself.
@@ -80,6 +80,12 @@ docs: setup ## write the generated pages anew
 
 screenshots: setup ## take the console's pictures for the docs anew; needs Chromium
 	$(BIN)/python scripts/console_screenshots.py
+
+dist: setup ## the wheel, the source archive, an SBOM and their sums, for a release
+	rm -rf dist
+	$(BIN)/python -m hatchling build -d dist
+	$(BIN)/python scripts/sbom.py dist
+	cd dist && sha256sum *.whl *.tar.gz *.cdx.json > SHA256SUMS
 
 pins: ## renew the pinned requirements
 	uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal \
