@@ -31,7 +31,7 @@ GROWING = {
     "receipts", "waiting_receipts", "item_receipts", "deliveries", "run_deliveries",
     "provider_messages", "doubt_checks", "doubt_verdicts",
     "message_events", "callback_endpoints", "event_people",
-    "audit_chain",
+    "audit_chain", "rollout_steps",
 }  # fmt: skip
 
 SMALL_BY_NATURE = {
@@ -55,6 +55,7 @@ SMALL_BY_NATURE = {
     "job_queue_waiting",
     "paused_targets_pkey",
     "registry_revisions_pkey",
+    "rollout_steps_open",
     "run_requests_waiting",
     "target_doors_pkey",
     "unchained_audit_pkey",

@@ -18,6 +18,7 @@ from outrider.kernel.control.campaign_deployer import CampaignDeployer
 from outrider.kernel.control.phase_controller import PhaseController
 from outrider.kernel.control.phase_restorer import PhaseRestorer
 from outrider.kernel.control.refusal_recorder import RefusalRecorder
+from outrider.kernel.control.rollout_keeper import RolloutKeeper
 from outrider.kernel.control.run_reconciler import RunReconciler
 from outrider.kernel.control.run_repointer import RunRepointer
 from outrider.kernel.control.run_signaller import RunSignaller
@@ -114,6 +115,10 @@ class ControlRoles(EngineRoles, StorageRoles):
         return RunReconciler(
             self.foundation, self.admission_gate, self.hub, self.engine_notifier, this_worker()
         )
+
+    @cached_property
+    def rollout_keeper(self) -> RolloutKeeper:
+        return RolloutKeeper(self.foundation, self.phase_controller, self.engine_notifier)
 
     @cached_property
     def run_repointer(self) -> RunRepointer:

@@ -63,6 +63,7 @@ class WorkRoles(ReceiptRoles, WorkflowRoles, BusRoles):
             "event router": self.event_router.run,
             "receipt matcher": self.receipt_matcher.run,
             "rate pauser": self.rate_pauser.run,
+            "rollout keeper": self.rollout_keeper.run,
             "sent tallier": self.sent_tallier.run,
             "digester": self.digester.run,
             "deadline expirer": self.deadline_expirer.run,

@@ -18,10 +18,17 @@ from pydantic import (
     ValidationInfo,
     field_validator,
 )
+from pydantic.alias_generators import to_camel
 
 from outrider.documents import Document, Problems, key_field, load_json, one_line, twice
 from outrider.documents.audience import AudienceReader, read_audience, source_problem
 from outrider.documents.instants import instant, known_zone, local_time
+from outrider.documents.rollout import (
+    ROLLOUT_LIMITS,
+    RolloutStepDocument,
+    check_channels,
+    check_steps,
+)
 from outrider.documents.templates import Body, Subject, TemplateCheck, TemplateContext
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message, PauseOn, StepRetries
 from outrider.domain.local_launches import LocalLaunch
@@ -36,6 +43,7 @@ from outrider.limits.campaigns import (
     MESSAGES_MAX,
     MESSAGES_MAX_BYTES,
     NAME_MAX_CHARACTERS,
+    ROLLOUT_STEPS_MAX,
     STEP_ATTEMPTS_MAX,
     STEP_RETRY_DELAY_MAX_SECONDS,
 )
@@ -219,6 +227,8 @@ Rate = Annotated[float, Field(gt=0, lt=1)]
 class _PauseOn(Document):
     bounce_rate: Rate | None = None
     complaint_rate: Rate | None = None
+    failure_rate: Rate | None = None
+    silence_rate: Rate | None = None
 
 
 class _LocalTime(Document):
@@ -243,7 +253,32 @@ class _Campaign(Document):
     topic: Topic | None = None
     transactional: bool = False
     retry_policy: dict[str, _StepRetries] = Field(default={})
+    rollout: Annotated[list[RolloutStepDocument], Field(max_length=ROLLOUT_STEPS_MAX)] = Field(
+        default=[]
+    )
     pause_on: _PauseOn | None = None
+
+    @field_validator("rollout")
+    @classmethod
+    def _rolls_out(
+        cls, steps: list[RolloutStepDocument], info: ValidationInfo
+    ) -> list[RolloutStepDocument]:
+        if steps:
+            check_steps(steps)
+            check_channels(message.channel for message in info.data.get("messages", ()))
+        return steps
+
+    @field_validator("pause_on")
+    @classmethod
+    def _judged(cls, limits: _PauseOn | None, info: ValidationInfo) -> _PauseOn | None:
+        if limits is not None and "rollout" in info.data and not info.data["rollout"]:
+            for name in ("failure_rate", "silence_rate"):
+                if getattr(limits, name) is not None:
+                    raise ValueError(
+                        f"{to_camel(name)} is judged at the steps of a rollout; add a rollout, or"
+                        " leave it out"
+                    )
+        return limits
 
     @field_validator("retry_policy")
     @classmethod
@@ -280,9 +315,15 @@ class _Campaign(Document):
                 phase: StepRetries(each.max_attempts, each.delay_seconds)
                 for phase, each in self.retry_policy.items()
             },
-            None if self.pause_on is None else PauseOn(**self.pause_on.model_dump()),
+            self._pause_on(),
             local,
+            tuple(step.step() for step in self.rollout),
         )
+
+    def _pause_on(self) -> PauseOn | None:
+        if self.pause_on is not None:
+            return PauseOn(**self.pause_on.model_dump())
+        return ROLLOUT_LIMITS if self.rollout else None
 
     def _local_launch(self) -> LocalLaunch | None:
         return None
@@ -292,6 +333,16 @@ class _LocalCampaign(_Campaign):
     """Launched at local time; a class of its own, so that each problem is shown in its place."""
 
     scheduled_for: _LocalTime  # type: ignore[assignment]
+
+    @field_validator("rollout")
+    @classmethod
+    def _not_in_steps(cls, steps: list[RolloutStepDocument]) -> list[RolloutStepDocument]:
+        if steps:
+            raise ValueError(
+                "cannot be combined with a launch at local time: when a later step is released,"
+                " that time has passed; give scheduledFor as a time, or leave out the rollout"
+            )
+        return steps
 
     def _local_launch(self) -> LocalLaunch:
         given = self.scheduled_for

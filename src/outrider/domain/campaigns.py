@@ -8,6 +8,7 @@ from outrider.domain.ids import AssetId, CampaignId
 from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.markup import is_html
 from outrider.domain.purposes import UNSTATED, Purpose
+from outrider.domain.rollouts import RolloutStep
 from outrider.domain.states import Channel
 
 LAUNCH = "launch"
@@ -62,11 +63,13 @@ NO_RETRIES = StepRetries()
 
 @dataclass(frozen=True, slots=True)
 class PauseOn:
-    """Shares of the sent messages; a launch with a higher rate of bounces or complaints is
-    paused."""
+    """Shares of a launch's messages; with a higher rate it is paused. Failures and silence are
+    judged in a rollout only."""
 
     bounce_rate: float | None = None
     complaint_rate: float | None = None
+    failure_rate: float | None = None
+    silence_rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,8 @@ class CampaignDefinition:
     pause_on: PauseOn | None = None
     local_launch: LocalLaunch | None = None
     """Then `scheduled_for` is when that time comes somewhere for the first time."""
+    rollout: tuple[RolloutStep, ...] = ()
+    """Empty: everybody is sent to at once."""
 
 
 @dataclass(frozen=True, slots=True)

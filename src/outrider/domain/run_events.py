@@ -27,6 +27,10 @@ class RunEventType(StrEnum):
     RUN_COMPLETED = "RunCompleted"
     RUN_FAILED = "RunFailed"
     RUN_CANCELLED = "RunCancelled"
+    ROLLOUT_PLANNED = "RolloutPlanned"
+    ROLLOUT_STEP_RELEASED = "RolloutStepReleased"
+    ROLLOUT_STEP_ENDED = "RolloutStepEnded"
+    ROLLOUT_HALTED = "RolloutHalted"
 
 
 class Emitter(StrEnum):
@@ -50,16 +54,27 @@ EMITTERS = {
     RunEventType.RUN_COMPLETED: Emitter.ENGINE,
     RunEventType.RUN_FAILED: Emitter.ENGINE,
     RunEventType.RUN_CANCELLED: Emitter.ENGINE,
+    RunEventType.ROLLOUT_PLANNED: Emitter.PLANNER,
+    RunEventType.ROLLOUT_STEP_RELEASED: Emitter.ENGINE,
+    RunEventType.ROLLOUT_STEP_ENDED: Emitter.ENGINE,
+    RunEventType.ROLLOUT_HALTED: Emitter.ENGINE,
 }
 """Which source may report what; any other source is refused."""
 
 FIRST_LOGICAL_ATTEMPT = 1
 SIGNAL_STEP = "signal:"
+ROLLOUT_STEP = "rollout:"
 
 
 def signal_step(number: int) -> str:
     """The identity of a run's nth signal, used where other events have their step."""
     return f"{SIGNAL_STEP}{number}"
+
+
+def rollout_step(number: int, why: str = "") -> str:
+    """The identity of a step of a run's rollout, likewise; a step may be halted for several
+    reasons, each once."""
+    return f"{ROLLOUT_STEP}{number}" + (f":{why}" if why else "")
 
 
 @dataclass(frozen=True, slots=True)

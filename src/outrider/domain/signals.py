@@ -10,6 +10,8 @@ class Signal(StrEnum):
     RESUME = "RESUME"
     CANCEL = "CANCEL"
     RETRY_STEP = "RETRY_STEP"
+    ADVANCE = "ADVANCE"
+    """Release the next step of its rollout now."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,6 +29,8 @@ class RateLimits:
 
 
 DEFAULT_RATE_LIMITS = RateLimits()
+ROLLOUT_FAILURE_RATE = 0.1
+"""What share of a rollout's messages may fail or stay in doubt, if its campaign does not say."""
 
 
 @dataclass(frozen=True)

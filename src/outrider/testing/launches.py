@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 import msgspec
 
 from outrider.bootstrap import Outrider
-from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
+from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message, PauseOn
 from outrider.domain.ids import DEFAULT_SCOPE, RunId
 from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.recipients import Recipient, recipient
+from outrider.domain.rollouts import RolloutStep
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
 from outrider.kernel.transactions import accountings
 from outrider.kernel.transactions.phase_controls import Control
@@ -95,6 +96,8 @@ async def launch(
     *,
     batch_size: int = 100,
     local_launch: LocalLaunch | None = None,
+    rollout: tuple[RolloutStep, ...] = (),
+    pause_on: PauseOn | None = None,
 ) -> RunId:
     """Create a campaign of these messages and deploy its launch."""
     definition = CampaignDefinition(
@@ -103,7 +106,9 @@ async def launch(
         tuple(messages),
         batch_size,
         None if local_launch is None else local_launch.begins_at,
+        pause_on=pause_on,
         local_launch=local_launch,
+        rollout=rollout,
     )
     campaign_id, _ = await outrider.deployer.create(DEFAULT_SCOPE, definition, recipients, ACTOR)
     started = await outrider.phase_controller.control(

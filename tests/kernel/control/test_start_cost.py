@@ -8,7 +8,7 @@ import pytest
 
 from outrider.bootstrap import Outrider
 from outrider.domain.campaigns import LAUNCH
-from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, Scope
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId, Scope
 from outrider.domain.phases import Action
 from outrider.gateways.sandbox import Sandbox
 from outrider.kernel.transactions import audience_counts, campaigns
@@ -59,7 +59,9 @@ async def test_a_launch_counts_again_if_recipients_came_since(
     campaign_id = await created(outrider, 30)
     before = CountedAudience(10, [(0, None, 10)])
 
-    def outdated(_scope: Scope, _campaign_id: CampaignId) -> Transaction[CountedAudience]:
+    def outdated(
+        _scope: Scope, _campaign_id: CampaignId, _run_id: RunId
+    ) -> Transaction[CountedAudience]:
         yield from campaigns.phases_of(campaign_id)
         return before
 

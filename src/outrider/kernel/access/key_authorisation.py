@@ -13,6 +13,7 @@ NEEDED = {
     Signal.RESUME: KeyScope.OPERATE,
     Signal.CANCEL: KeyScope.OPERATE,
     Signal.RETRY_STEP: KeyScope.OPERATE,
+    Signal.ADVANCE: KeyScope.OPERATE,
 }
 
 

@@ -101,7 +101,7 @@ class PhaseController:
                 plan: PhasePlan | CountedAudience | None = None
                 if phase == LAUNCH and control.action in COVERING_ALL:
                     plan = await self._store.read(
-                        audience_counts.count_audience(scope, campaign_id)
+                        audience_counts.count_audience(scope, campaign_id, run_id)
                     )
                 elif phase != LAUNCH and control.action in BEGINNINGS:
                     plan = await self._plan(scope, campaign_id, phase, control, run_id)

@@ -1,4 +1,4 @@
-"""The run signaller: APPROVE, PAUSE, RESUME, CANCEL and RETRY_STEP, authorised and recorded.
+"""The run signaller: APPROVE, PAUSE, RESUME, CANCEL, RETRY_STEP, ADVANCE; authorised, recorded.
 
 Each signal has one decision in its run's log. The decision itself changes no status; its effects
 have their own events in the same transaction. A repeated signal id gets the same decision again.
@@ -128,6 +128,8 @@ class RunSignaller:
                 changed = await self._written(
                     lambda: self._scripts.retry_step(principal, run, asked)
                 )
+            case Signal.ADVANCE:
+                changed = await self._written(lambda: self._scripts.advance(principal, run, asked))
             case other:
                 assert_never(other)
         if changed:

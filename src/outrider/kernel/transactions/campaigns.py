@@ -12,6 +12,7 @@ from outrider.domain.ids import AssetId, CampaignId, RunId, Scope, is_uuid
 from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.phases import control_phase
 from outrider.domain.purposes import Purpose
+from outrider.domain.rollouts import RolloutStep
 from outrider.domain.states import Channel, PhaseState
 from outrider.domain.times import rfc3339
 from outrider.kernel.transactions.audit import AuditEntry, record
@@ -134,7 +135,11 @@ def definition_document(definition: CampaignDefinition) -> str:
         document["pauseOn"] = {
             "bounceRate": definition.pause_on.bounce_rate,
             "complaintRate": definition.pause_on.complaint_rate,
+            "failureRate": definition.pause_on.failure_rate,
+            "silenceRate": definition.pause_on.silence_rate,
         }
+    if definition.rollout:
+        document["rollout"] = [step.as_document() for step in definition.rollout]
     if definition.local_launch is not None:
         document["localLaunch"] = definition.local_launch.as_document()
     return msgspec.json.encode(document).decode()
@@ -171,6 +176,16 @@ class _StoredRetries(msgspec.Struct, rename="camel"):
 class _StoredPauseOn(msgspec.Struct, rename="camel"):
     bounce_rate: float | None = None
     complaint_rate: float | None = None
+    failure_rate: float | None = None
+    silence_rate: float | None = None
+
+    def limits(self) -> PauseOn:
+        return PauseOn(self.bounce_rate, self.complaint_rate, self.failure_rate, self.silence_rate)
+
+
+class _StoredRolloutStep(msgspec.Struct, rename="camel"):
+    percent: float
+    hold_minutes: float = 0
 
 
 class _StoredLocalLaunch(msgspec.Struct, rename="camel"):
@@ -193,6 +208,7 @@ class _StoredDefinition(msgspec.Struct, rename="camel"):
     retry_policy: dict[str, _StoredRetries] = {}
     pause_on: _StoredPauseOn | None = None
     local_launch: _StoredLocalLaunch | None = None
+    rollout: list[_StoredRolloutStep] = []
 
 
 def read_local_launch(document: str) -> LocalLaunch:
@@ -226,10 +242,9 @@ def read_definition(document: str) -> CampaignDefinition:
             phase: StepRetries(each.max_attempts, each.delay_seconds)
             for phase, each in stored.retry_policy.items()
         },
-        None
-        if stored.pause_on is None
-        else PauseOn(stored.pause_on.bounce_rate, stored.pause_on.complaint_rate),
+        None if stored.pause_on is None else stored.pause_on.limits(),
         None if stored.local_launch is None else stored.local_launch.launch(),
+        tuple(RolloutStep(step.percent, step.hold_minutes) for step in stored.rollout),
     )
 
 

@@ -53,6 +53,9 @@ class ClaimedJob(NamedTuple):
     """How often in a row it was lost without any of its items having ended."""
     local_launch: str | None = None
     """The time at which each recipient is sent to, by their own clock."""
+    first_draw: int | None = None
+    last_draw: int | None = None
+    """In a rollout: whom of its positions it is for."""
 
     @property
     def scope(self) -> Scope:

@@ -176,7 +176,9 @@ class ControlScripts:
         now = self._clock.now()
         for run_id, version in versions.items():
             asked = control.signal or AskedSignal(SIGNALS[control.action], self._ids.new())
-            yield from log_steering(run_id, version, asked, control.actor, triggers, now)
+            yield from log_steering(
+                run_id, version, asked, control.actor, triggers, now, control.reason
+            )
         for trigger in triggers:
             reason = STOPPED if trigger == "fail" else control.reason
             if trigger == PUT_BACK:

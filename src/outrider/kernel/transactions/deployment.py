@@ -22,22 +22,24 @@ from outrider.domain.errors import PreconditionFailed
 from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.run_events import RunEventType
 from outrider.domain.run_requests import plan_version
-from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
+from outrider.domain.states import TERMINAL_RUNS, RunStatus
 from outrider.kernel.transactions import (
     audience_counts,
     campaigns,
+    rollouts,
     run_log,
     run_records,
     run_requests,
 )
 from outrider.kernel.transactions.audience_counts import CountedAudience
 from outrider.kernel.transactions.audit import AuditEntry, record
+from outrider.kernel.transactions.job_plans import JobPlan, items_of_steps, plan_launch
 from outrider.kernel.transactions.phases import transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.kernel.transactions.run_requests import HeldFor, RunRequest, Workspace
 from outrider.ports.clock import IdSource
 from outrider.ports.phases import PhaseJobPlan
-from outrider.ports.store import Rows, Transaction, ask
+from outrider.ports.store import Transaction, ask
 
 NO_CHANNEL = "none"
 
@@ -55,15 +57,6 @@ class ContractSnapshot:
         if self.acceptance_seconds is None:
             return None
         return submitted_at + timedelta(seconds=self.acceptance_seconds)
-
-
-@dataclass(frozen=True, slots=True)
-class JobPlan:
-    asset: Asset
-    first_position: int
-    last_position: int
-    item_count: int
-    retry_job_id: JobId | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,31 +91,8 @@ class Deployment:
     assets: Sequence[Asset]
     contracts: Mapping[str, ContractSnapshot]
     fallbacks: Mapping[str, str]
-    batch_size: int
-    scheduled_for: datetime | None
+    definition: CampaignDefinition
     max_attempts: int
-
-
-def plan_jobs(assets: Sequence[Asset], batch_size: int, batches: Rows) -> list[JobPlan]:
-    """Jobs in batch order, so that all messages of a campaign advance together.
-
-    A post is one item, however large the audience is: it goes to a network, not to people.
-    """
-    counts: dict[int, dict[str | None, int]] = {}
-    for batch, message_id, count in batches:
-        counts.setdefault(batch, {})[message_id] = count
-    plans = []
-    posted = set()
-    for batch, by_message in sorted(counts.items()):
-        for asset in assets:
-            items = by_message.get(None, 0) + by_message.get(asset.message.id, 0)
-            if items and asset.message.channel is Channel.SOCIAL:
-                items = int(asset.id not in posted)
-                posted.add(asset.id)
-            if items:
-                first = batch * batch_size
-                plans.append(JobPlan(asset, first, first + batch_size - 1, items))
-    return plans
 
 
 def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[int]:
@@ -138,9 +108,12 @@ def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[
     channel = run_channel(tuple(asset.message for asset in deployment.assets))
     if plans:
         channel = run_channel(tuple(plan.asset.message for plan in plans))
-    scheduled_for = deployment.scheduled_for or now
+    scheduled_for = deployment.definition.scheduled_for or now
     version, retries = yield from _insert_run(run_start, channel, intended, scheduled_for, now)
     yield from _insert_jobs(deployment, plans, contract_ids, retries, ids, now)
+    if deployment.definition.rollout:
+        steps = deployment.definition.rollout
+        yield from rollouts.plan(run_start.run_id, version, steps, items_of_steps(plans), now)
     yield from _approve(run_start, version, now)
     yield from _begun(run_start, intended, len(plans), ids, now)
     return intended
@@ -152,15 +125,15 @@ def _never_held_for_nothing(run_start: RunStart, jobs: int) -> RunStart:
 
 
 def _plan_whole_audience(deployment: Deployment) -> Transaction[list[JobPlan]]:
-    campaign_id = deployment.run_start.campaign_id
-    batches = yield from audience_counts.batches(
-        campaign_id, deployment.batch_size, deployment.run_start.counted
+    run_start, definition = deployment.run_start, deployment.definition
+    campaign_id, run_id = run_start.campaign_id, run_start.run_id
+    counted = yield from audience_counts.counted_now(
+        campaign_id, run_id, definition, run_start.counted
     )
-    plans = plan_jobs(deployment.assets, deployment.batch_size, batches)
+    plans = plan_launch(deployment.assets, counted)
     if not plans:
-        begun = deployment.run_start
-        raise PreconditionFailed(begun.trigger, "predecessor_output_missing", None)
-    yield from ask("forget_left_out", campaign_id=campaign_id, run_id=deployment.run_start.run_id)
+        raise PreconditionFailed(run_start.trigger, "predecessor_output_missing", None)
+    yield from ask("forget_left_out", campaign_id=campaign_id, run_id=run_id)
     return plans
 
 
@@ -185,8 +158,8 @@ def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list
         raise PreconditionFailed(run_start.trigger, "nothing_to_send", run_start.phase)
     assets = {asset.id: asset for asset in deployment.assets}
     return [
-        JobPlan(assets[asset_id], first, last, count, JobId(job_id))
-        for job_id, asset_id, first, last, count in left
+        JobPlan(assets[asset_id], first, last, count, JobId(job_id), rollout_step=step)
+        for job_id, asset_id, first, last, count, step in left
     ]
 
 
@@ -273,6 +246,7 @@ def deploy_phase(
             "retry_job_id": nothing,
             "detail": [msgspec.json.encode(plan.detail).decode() for plan in plans],
             "mode": ["batch"] * len(plans),
+            **_shares([None] * len(plans)),
         },
         **run_start.scope._asdict(),
         run_id=run_start.run_id,
@@ -363,16 +337,33 @@ def _insert_jobs(
             "mode": [
                 deployment.contracts[plan.asset.message.submission_target].mode for plan in plans
             ],
+            **_shares(plans),
         },
         **deployment.run_start.scope._asdict(),
         run_id=deployment.run_start.run_id,
         max_attempts=deployment.max_attempts,
         logical_attempts_max=retries.max_attempts,
         retry_delay_seconds=retries.delay_seconds,
-        run_at=max(deployment.scheduled_for or now, deployment.run_start.not_before or now, now),
+        run_at=max(
+            deployment.definition.scheduled_for or now, deployment.run_start.not_before or now, now
+        ),
         held=deployment.run_start.held is not None,
         now=now,
     )
+
+
+def _shares(plans: Sequence[JobPlan | None]) -> dict[str, list[object]]:
+    """Which step of a rollout each job belongs to, and for whom of its positions it is. Jobs of
+    all steps but the first wait until theirs is released."""
+    steps = [plan.rollout_step if plan else None for plan in plans]
+    first = min((step for step in steps if step is not None), default=None)
+    shares = [plan.share if plan else None for plan in plans]
+    return {
+        "rollout_step": list(steps),
+        "first_draw": [share.first_draw if share else None for share in shares],
+        "last_draw": [share.last_draw if share else None for share in shares],
+        "awaits_step": [step is not None and step != first for step in steps],
+    }
 
 
 def launch(
@@ -393,8 +384,7 @@ def launch(
         assets=assets,
         contracts=snapshots(targets),
         fallbacks={target: fallback for target in targets if (fallback := fallback_of(target))},
-        batch_size=definition.batch_size,
-        scheduled_for=definition.scheduled_for,
+        definition=definition,
         max_attempts=max_attempts,
     )
     return (yield from deploy(plan, ids, now))

@@ -72,14 +72,18 @@ def members(context: JobContext, kind: AddressKind) -> Transaction[list[Member]]
             run_id=job.run_id,
         )
         return [Member(*row) for row in rows]
-    rows = yield from ask_alone(
-        "load_members",
-        campaign_id=job.campaign_id,
-        kind=int(kind),
-        first_position=job.first_position,
-        last_position=job.last_position,
-        message_id=context.asset.message.id,
-    )
+    positions = {
+        "campaign_id": job.campaign_id,
+        "kind": int(kind),
+        "first_position": job.first_position,
+        "last_position": job.last_position,
+        "message_id": context.asset.message.id,
+    }
+    if job.first_draw is None:
+        rows = yield from ask_alone("load_members", **positions)
+    else:
+        draws = {"salt": job.run_id, "first_draw": job.first_draw, "last_draw": job.last_draw}
+        rows = yield from ask_alone("load_drawn_members", **positions, **draws)
     if context.asset.message.channel is Channel.SOCIAL:
         # A post has no recipient: one member represents the audience in the ledger.
         rows = rows[: job.item_count]

@@ -2,6 +2,7 @@
 
 from outrider.domain.campaigns import PauseOn
 from outrider.domain.ids import CampaignId, RunId, Scope
+from outrider.domain.pause_rates import RunFigures
 from outrider.domain.receipts import DeliveryState
 from outrider.kernel.transactions import (
     accountings,
@@ -21,24 +22,41 @@ def reason_to_pause(
     """The run, and why its campaign wants it paused, if this actor has not paused it for that."""
     run = yield from run_records.run(scope, run_id)
     found = yield from campaigns.campaign(scope, CampaignId(run.campaign_id))
-    pause_on = campaigns.read_definition(found.definition).pause_on
-    if pause_on is None:
+    definition = campaigns.read_definition(found.definition)
+    if definition.pause_on is None or definition.rollout:
+        # A rollout is judged by its keeper, step by step.
         return run, None
-    _, accounting = yield from accountings.run_with_accounting(scope, run_id)
-    counts = yield from deliveries.of_run(run_id)
-    if accounting.sent < sample_messages:
-        return run, None
-    reasons = _reasons(
-        pause_on,
-        counts.get(DeliveryState.BOUNCED, 0),
-        counts.get(DeliveryState.COMPLAINED, 0),
-        accounting.sent,
-    )
+    figures = yield from figures_of(run)
+    reasons = {
+        each.limit: each.description
+        for each in figures.exceeded(definition.pause_on, sample_messages)
+    }
     if not reasons:
         return run, None
     paused_before = yield from _recorded_by(actor, scope, run_id, page_items)
     fresh = [description for kind, description in reasons.items() if kind not in paused_before]
     return run, "; ".join(fresh) or None
+
+
+def judged(scope: Scope, run_id: RunId) -> Transaction[tuple[PauseOn, RunFigures]]:
+    """What the run's campaign allows, and what became of the run so far."""
+    run = yield from run_records.run(scope, run_id)
+    found = yield from campaigns.campaign(scope, CampaignId(run.campaign_id))
+    limits = campaigns.read_definition(found.definition).pause_on or PauseOn()
+    return limits, (yield from figures_of(run))
+
+
+def figures_of(run: RunRecord) -> Transaction[RunFigures]:
+    accounting = yield from accountings.accounting(run)
+    counts = yield from deliveries.of_run(run.id)
+    return RunFigures(
+        accounting.sent,
+        counts.get(DeliveryState.BOUNCED, 0),
+        counts.get(DeliveryState.COMPLAINED, 0),
+        accounting.failed,
+        accounting.in_doubt,
+        max(0, accounting.sent - sum(counts.values())),
+    )
 
 
 def worse_runs(most: int) -> Transaction[frozenset[tuple[Scope, RunId]]]:
@@ -57,19 +75,3 @@ def _recorded_by(actor: str, scope: Scope, run_id: RunId, page_items: int) -> Tr
         if len(page) < page_items:
             return " ".join(details)
         after = page[-1].id
-
-
-def _reasons(pause_on: PauseOn, bounced: int, complained: int, sent: int) -> dict[str, str]:
-    """By the name of the limit, which the audit log then has."""
-    reasons = {}
-    for kind, count, most in (
-        ("bounceRate", bounced, pause_on.bounce_rate),
-        ("complaintRate", complained, pause_on.complaint_rate),
-    ):
-        if most is not None and count > most * sent:
-            what = "bounced" if kind == "bounceRate" else "were complained of"
-            reasons[kind] = (
-                f"{count:,} of {sent:,} sent messages {what} ({count / sent:.2%}), and"
-                f" pauseOn.{kind} is {most:.2%}"
-            )
-    return reasons

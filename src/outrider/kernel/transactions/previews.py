@@ -131,7 +131,7 @@ def _left_over(last: RunRecord | None) -> Transaction[list[tuple[LeftOver, str, 
     rows = yield from ask("count_remainder", previous_run_id=last.id, run_id=FIRST)
     return [
         (LeftOver(RunId(last.id), JobId(job_id)), asset_id, count)
-        for job_id, asset_id, _, _, count in rows
+        for job_id, asset_id, _, _, count, _ in rows
     ]
 
 

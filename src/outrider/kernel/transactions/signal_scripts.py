@@ -1,5 +1,6 @@
 """Signals to runs: each is decided, carried out and recorded in one transaction."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import assert_never
@@ -14,12 +15,15 @@ from outrider.domain.errors import (
 )
 from outrider.domain.ids import CampaignId, JobId, RunId, is_uuid
 from outrider.domain.keys import Principal
+from outrider.domain.rollouts import StepProgress
 from outrider.domain.run_events import SIGNAL_STEP, RunEventType
 from outrider.domain.signals import AskedSignal
 from outrider.domain.states import TERMINAL_RUNS, JobOutcome, JobStatus, PhaseState, RunStatus
 from outrider.kernel.transactions import (
     admission,
     alerts,
+    phases,
+    rollouts,
     run_log,
     run_records,
     signals,
@@ -142,6 +146,32 @@ class SignalScripts:
         yield from self._audit(principal, run, asked, now)
         return True
 
+    def advance(
+        self, principal: Principal, run: RunRecord, asked: AskedSignal
+    ) -> Transaction[bool]:
+        """Release the next step of the run's rollout, whatever its hold and its rates. False: its
+        last step was released before."""
+        yield from one_at_a_time(run.campaign_id)
+        if (yield from signals.decided(run.id, asked.signal_id)) is not None:
+            return True
+        steps = yield from rollouts.of_run(run.id)
+        phase = yield from phases.controlled_phase(run.campaign_id, run.phase)
+        is_current = phase.run_id == run.id
+        _check_advance(asked.signal.value, steps, phase.state if is_current else None)
+        if phase.waits_for is not None:
+            raise SignalRefused(
+                asked.signal.value, "run_not_released", "the run has not been released yet"
+            )
+        at = max(step.step for step in steps if step.released_at is not None)
+        if at == len(steps):
+            return False
+        now = self._clock.now()
+        number = yield from next_signal(run.id)
+        draft = decision(asked, number, principal.actor, rolloutStep=at + 1)
+        yield from rollouts.release_next(run.id, at, principal.actor, now, [draft])
+        yield from self._audit(principal, run, asked, now)
+        return True
+
     def _audit(
         self, principal: Principal, run: RunRecord, asked: AskedSignal, now: datetime
     ) -> Transaction[None]:
@@ -150,6 +180,23 @@ class SignalScripts:
             asked.step_id, detail={"signal": asked.signal.value},
         )  # fmt: skip
         yield from record([entry], self._ids, now)
+
+
+def _check_advance(signal: str, steps: Sequence[StepProgress], state: str | None) -> None:
+    if not steps:
+        raise SignalRefused(
+            signal,
+            "no_rollout",
+            "the run has no rollout, and is sent to everybody at once",
+            hint="a campaign's `rollout` divides its launch into steps",
+        )
+    if state == PhaseState.PAUSED:
+        raise SignalRefused(
+            signal, "run_paused", "the run is paused",
+            hint="resume it: a rollout that paused itself then goes on with its next step",
+        )  # fmt: skip
+    if state != PhaseState.IN_PROGRESS:
+        raise SignalRefused(signal, "run_ended", "the run has ended or was stopped")
 
 
 def _check_retry(signal: str, step: StepState, *, run_has_ended: bool) -> None:

@@ -82,12 +82,15 @@ def log_steering(
     actor: str,
     triggers: tuple[str, ...],
     now: datetime,
+    reason: str | None = None,
 ) -> Transaction[None]:
-    """Who steered the run, and what the engine did."""
+    """Who steered the run, and what the engine did; `reason`: why it paused itself."""
     number = yield from next_signal(run_id)
     drafts = [decision(asked, number, actor)]
     drafts += [
-        EventDraft(RUN_EVENTS[trigger], signal_step(number))
+        EventDraft(
+            RUN_EVENTS[trigger], signal_step(number), payload={"reason": reason} if reason else {}
+        )
         for trigger in triggers
         if trigger in RUN_EVENTS
     ]

@@ -22,6 +22,7 @@ import msgspec
 
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
 from outrider.domain.event_chain import NO_HASH, next_hash
+from outrider.domain.rollouts import draw
 from outrider.files.private_files import keep_others_out
 from outrider.limits.stores import (
     SQLITE_BUSY_SECONDS,
@@ -377,10 +378,14 @@ def add_functions(connection: apsw.Connection) -> None:
         # SQLite's `lower` only handles ASCII letters.
         return str(given[0]).lower()
 
+    def drawn(*given: Any) -> Any:
+        return draw(*given)
+
     connection.create_scalar_function("sha256", sha256, 1, deterministic=True)
     connection.create_scalar_function("crc32", crc, 1, deterministic=True)
     connection.create_scalar_function("lowered", lowered, 1, deterministic=True)
     connection.create_window_function("outrider_chain", RunningChain, 3)
+    connection.create_scalar_function("outrider_draw", drawn, 2, deterministic=True)
 
 
 def _with_times(row: Sequence[Any], times: tuple[int, ...]) -> list[Any]:

@@ -21,7 +21,7 @@ WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
    WHERE run_id = :run_id AND outcome IS NULL {postgres: ORDER BY id FOR NO KEY UPDATE}
 )
-UPDATE job_queue AS j SET paused = false, run_at = greatest(run_at, :not_before), updated_at = :now
+UPDATE job_queue AS j SET paused = awaits_step, run_at = greatest(run_at, :not_before), updated_at = :now
   FROM mine WHERE j.id = mine.id;
 
 -- name: approve_run

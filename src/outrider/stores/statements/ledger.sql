@@ -45,6 +45,17 @@ SELECT recipient_id,
    AND (message_id IS NULL OR message_id = :message_id)
  ORDER BY position;
 
+-- name: load_drawn_members
+-- As `load_members`, for those with a draw in this range.
+SELECT recipient_id,
+       CASE :kind::int WHEN 1 THEN email WHEN 2 THEN phone WHEN 4 THEN push_token END,
+       attributes, invalid, duplicate, false
+  FROM audience_members
+ WHERE campaign_id = :campaign_id AND position BETWEEN :first_position AND :last_position
+   AND (message_id IS NULL OR message_id = :message_id)
+   AND outrider_draw(:salt::text, recipient_id) BETWEEN :first_draw AND :last_draw
+ ORDER BY position;
+
 -- name: load_job_rows
 SELECT id::text, recipient_id, status,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,

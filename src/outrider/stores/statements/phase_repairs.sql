@@ -24,7 +24,8 @@ SELECT r.id::text, r.campaign_id::text, r.phase
 SELECT c.tenant_id::text, c.workspace_id::text, p.state, p.run_id::text, r.status,
        r.stopped_at IS NOT NULL, r.approved_at IS NOT NULL,
        EXISTS (SELECT 1 FROM job_queue j
-                WHERE j.run_id = p.run_id AND j.outcome IS NULL AND j.paused),
+                WHERE j.run_id = p.run_id AND j.outcome IS NULL AND j.paused
+                  AND NOT j.awaits_step),
        EXISTS (SELECT 1 FROM job_queue j
                 WHERE j.run_id = p.run_id AND j.outcome IS NULL AND j.paused = false),
        (SELECT e.type FROM campaign_events e

@@ -18,11 +18,12 @@ UPDATE job_queue AS j SET paused = true, suspension_seen = false, updated_at = :
   FROM mine WHERE j.id = mine.id;
 
 -- name: resume_jobs
+-- Except those of a rollout's later steps.
 WITH mine AS MATERIALIZED (
   SELECT id FROM job_queue
    WHERE run_id = :run_id AND outcome IS NULL {postgres: ORDER BY id FOR NO KEY UPDATE}
 )
-UPDATE job_queue AS j SET paused = false, updated_at = :now FROM mine WHERE j.id = mine.id;
+UPDATE job_queue AS j SET paused = awaits_step, updated_at = :now FROM mine WHERE j.id = mine.id;
 
 -- name: cancel_jobs
 -- Due at once, so that a worker ends them; a holder opens no more attempts.

@@ -140,7 +140,7 @@ class Workshop:
         beginning = RunStart(DEFAULT_SCOPE, campaign_id, LAUNCH, run_id, "start", "suite")
         plan = Deployment(
             beginning, assets, {asset.message.submission_target: snapshot for asset in assets}, {},
-            batch_size, scheduled_for, max_attempts,
+            CampaignDefinition("suite", (LAUNCH,), (), batch_size, scheduled_for), max_attempts,
         )  # fmt: skip
         await self.store.write(deployment.deploy(plan, self.ids, NOON))
         return run_id

@@ -1,0 +1,108 @@
+"""The rollout keeper: takes launches from one step of their rollout to the next.
+
+A step ends when everything of it was sent; then it is held. Its hold over, the next step is
+released, unless a rate of the run is above its limit: then the run is paused, and says which. It
+keeps no state in memory, and any number may run at once.
+"""
+
+import structlog
+
+from outrider.domain.campaigns import LAUNCH
+from outrider.domain.errors import OutriderError, StoreError
+from outrider.domain.phases import Action
+from outrider.domain.signals import Signal
+from outrider.kernel.control.phase_controller import PhaseController
+from outrider.kernel.foundation import Foundation
+from outrider.kernel.transactions import pause_rates, rollouts
+from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.phase_controls import Control
+from outrider.kernel.transactions.rollouts import OpenRollout
+from outrider.kernel.work.engine_notifier import EngineNotifier
+from outrider.limits.receipts import RATE_SAMPLE_MIN_MESSAGES
+
+log = structlog.get_logger()
+
+ACTOR = "rollout_keeper"
+
+
+class RolloutKeeper:
+    def __init__(
+        self,
+        foundation: Foundation,
+        controller: PhaseController,
+        engine_notifier: EngineNotifier,
+    ) -> None:
+        self._store = foundation.store
+        self._clock = foundation.clock
+        self._limits = foundation.limits
+        self._controller = controller
+        self._engine_notifier = engine_notifier
+
+    async def run(self) -> None:
+        """The loop of the role; runs until cancelled."""
+        while True:
+            await self._clock.sleep(self._limits.rollout_look_seconds)
+            try:
+                await self.look()
+            except StoreError as error:
+                log.warning("rollouts_not_read", error=error.message)
+
+    async def look(self) -> None:
+        """Every rollout that is under way, once."""
+        await self._store.write(rollouts.close_ended(self._clock.now()))
+        after, most = FIRST, self._limits.rollouts_page
+        while True:
+            page = await self._store.read(rollouts.open_rollouts(after, most))
+            for each in page:
+                await self._advance(each)
+            if len(page) < most:
+                return
+            after = page[-1].run_id
+
+    async def _advance(self, at: OpenRollout) -> None:
+        now = self._clock.now()
+        if at.is_sending:
+            await self._paused(at, RATE_SAMPLE_MIN_MESSAGES)
+            return
+        if at.ended_at is None:
+            if await self._store.write(rollouts.end_step(at, now)):
+                log.info("rollout_step_ended", run_id=at.run_id, step=at.step)
+            at = at._replace(ended_at=now)
+        hold_until = at.progress.hold_until
+        if not at.has_next or (hold_until is not None and now < hold_until):
+            await self._paused(at, RATE_SAMPLE_MIN_MESSAGES)
+        elif not await self._paused(at, 1, silence=True):
+            await self._release(at)
+
+    async def _release(self, at: OpenRollout) -> None:
+        if await self._store.write(rollouts.release_by_plan(at, self._clock.now())):
+            log.info("rollout_step_released", run_id=at.run_id, step=at.step + 1)
+            await self._engine_notifier.steered(at.scope.tenant_id, at.run_id, Signal.ADVANCE)
+
+    async def _paused(
+        self, at: OpenRollout, sample_messages: int, *, silence: bool = False
+    ) -> bool:
+        """Whether the run was paused for a rate that nobody has seen in this step yet."""
+        limits, figures = await self._store.read(pause_rates.judged(at.scope, at.run_id))
+        exceeded = [
+            each
+            for each in figures.exceeded(limits, sample_messages, silence=silence)
+            if each.limit not in at.halted_for
+        ]
+        if not exceeded:
+            return False
+        reason = "; ".join(each.description for each in exceeded)
+        control = Control(
+            Action.PAUSE, ACTOR, run_id=at.run_id, reason=reason,
+            guard=rollouts.halting(at, exceeded, self._clock.now()),
+        )  # fmt: skip
+        try:
+            await self._controller.control(at.scope, at.campaign_id, LAUNCH, control)
+        except StoreError:
+            raise
+        except OutriderError as refusal:
+            # It has ended, or was paused by somebody else: either way nothing more is released.
+            log.info("rollout_not_paused", run_id=at.run_id, error=refusal.message)
+            return True
+        log.warning("rollout_halted", run_id=at.run_id, step=at.step, reason=reason)
+        return True
