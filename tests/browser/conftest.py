@@ -146,6 +146,7 @@ class World:
         phases: tuple[str, ...] = ("launch",),
         batch_size: int = 10,
         body: str = "Hi {{ firstName }}",
+        **fields: Any,
     ) -> str:
         people = [
             {"id": f"lead-{n}", "phone": f"+44770{n:07}", "attributes": {"firstName": "Ada"}}
@@ -166,6 +167,7 @@ class World:
                 "audience": {"recipients": people},
                 "messages": [message],
                 "batchSize": batch_size,
+                **fields,
             },
         )
         return str(made["campaignId"])

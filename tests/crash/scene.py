@@ -11,6 +11,7 @@ from typing import Any
 
 from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
+from outrider.domain.rollouts import RolloutStep
 from outrider.domain.run_events import FIRST_LOGICAL_ATTEMPT
 from outrider.domain.states import Channel, ItemStatus, RunStatus
 from outrider.gateways.sandbox import Sandbox
@@ -72,12 +73,18 @@ class Scene:
         return self._watcher
 
     async def launch(
-        self, provider: Provider, count: int, *, batch_size: int, body: str = "An offer for you"
+        self,
+        provider: Provider,
+        count: int,
+        *,
+        batch_size: int,
+        body: str = "An offer for you",
+        rollout: tuple[RolloutStep, ...] = (),
     ) -> None:
         self._provider = provider
         offer = launches.message(provider.value, provider.target, body=body)
         self._run_id = await launches.launch(
-            self.outrider, [offer], launches.people(count), batch_size=batch_size
+            self.outrider, [offer], launches.people(count), batch_size=batch_size, rollout=rollout
         )
         self._watcher = Watcher(self.outrider, self._run_id)
 

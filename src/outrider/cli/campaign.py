@@ -3,7 +3,7 @@
 Every command shows the API's own documents, made here or requested from a server.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -42,9 +42,11 @@ from outrider.documents.campaign import parse_campaign
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import Conflict, InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
+from outrider.domain.rollouts import RolloutState
 from outrider.domain.states import PhaseState
 from outrider.kernel.transactions.overview import overview_page
 from outrider.kernel.transactions.paging import LAST
+from outrider.kernel.transactions.rollouts import BY_PLAN
 from outrider.kernel.transactions.run_requests import HeldFor
 from outrider.rendering.checker import check_template
 
@@ -207,6 +209,7 @@ def status(context: typer.Context, campaign_id: Id, as_json: Json = False) -> No
     for name, phase in phases:
         if phase["accounting"]:
             print_accounting(name, phase)
+        print_rollout(phase["rollout"])
         print_blockers(phase["blockers"])
     if (command := next_control(snapshot)) is not None:
         action, phase = command
@@ -275,6 +278,24 @@ def print_accounting(name: str, phase: Document) -> None:
         latest = texts.Campaign.LATEST_RUN.format(name=name)
     out.print(f"{latest}: {accounting_of(phase['accounting'], success_word(name))}")
     print_deliveries(phase["accounting"])
+
+
+def print_rollout(steps: Sequence[Document]) -> None:
+    for step in steps:
+        note = ""
+        if step["state"] == RolloutState.HOLDING:
+            note += texts.Campaign.ROLLOUT_HOLD_UNTIL.format(hold_until=step["holdUntil"])
+        if step["haltedFor"]:
+            rates = ", ".join(step["haltedFor"])
+            note += texts.Campaign.ROLLOUT_HALTED_FOR.format(rates=rates)
+        if step["releasedBy"] not in (None, BY_PLAN):
+            note += texts.Campaign.ROLLOUT_RELEASED_BY.format(released_by=step["releasedBy"])
+        out.print(
+            texts.Campaign.ROLLOUT_STEP.format(
+                step=step["step"], percent=step["percent"], items=step["items"],
+                state=step["state"], note=escape(note),
+            )
+        )  # fmt: skip
 
 
 def print_ending(seen: Document) -> None:

@@ -1,4 +1,4 @@
-"""`outrider run signal`: approve, pause, resume or cancel a run, or retry one of its steps."""
+"""`outrider run signal`: approve, pause, resume, cancel or advance a run, or retry a step."""
 
 import getpass
 from typing import Annotated
@@ -34,7 +34,7 @@ def signal(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Send a run a signal: APPROVE, PAUSE, RESUME, CANCEL, or RETRY_STEP with --step.
+    """Send a run a signal: APPROVE, PAUSE, RESUME, CANCEL, ADVANCE, or RETRY_STEP with --step.
 
     The decision on it is recorded in the run's log (`outrider run events RUN`).
     """

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from outrider.domain.rollouts import StepProgress
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.targets import DoorState
 from outrider.domain.times import rfc3339
@@ -27,6 +28,7 @@ class BlockerCode(StrEnum):
     DATABASE_DOWN = "DATABASE_DOWN"
     IN_DOUBT = "IN_DOUBT"
     ENGINE_DOWN = "ENGINE_DOWN"
+    ROLLOUT_HOLD = "ROLLOUT_HOLD"
 
 
 FAULTS = frozenset(
@@ -154,6 +156,7 @@ class RunFacts:
     jobs: Sequence[JobsAtTarget] = ()
     doubts: Doubts | None = None
     held: Sequence[HeldByPolicy] = ()
+    rollout: Sequence[StepProgress] = ()
 
 
 @dataclass(frozen=True, slots=True)

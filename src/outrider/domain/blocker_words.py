@@ -16,6 +16,7 @@ from outrider.domain.blocker_facts import (
     SilentHolders,
     Surroundings,
 )
+from outrider.domain.rollouts import StepProgress
 from outrider.domain.screen_policies import SHAPED, WaitsFor
 from outrider.domain.targets import DoorState
 from outrider.domain.times import rfc3339
@@ -107,6 +108,20 @@ def held_by_policy(held: Sequence[HeldByPolicy]) -> Blocker:
             if is_shaped
             else "`outrider workflow policy show` has the policy."
         ),
+    )
+
+
+def rollout_hold(run: RunFacts, step: StepProgress) -> Blocker:
+    until, since = step.hold_until, step.ended_at
+    assert until is not None
+    assert since is not None
+    return Blocker(
+        BlockerCode.ROLLOUT_HOLD,
+        since,
+        f"Step {step.step} of {len(run.rollout)} of the rollout was sent; it is watched until"
+        f" {rfc3339(until)}.",
+        "Nothing to do: the next step follows by itself, unless too much goes wrong. To release it"
+        f" now: `outrider campaign advance {run.campaign_id}`.",
     )
 
 

@@ -15,6 +15,7 @@ from outrider.domain.blocker_facts import (
     RunFacts,
     Surroundings,
 )
+from outrider.domain.rollouts import holding
 from outrider.domain.targets import DoorState
 
 THROTTLE_SHOWN_SECONDS = 2.0
@@ -37,6 +38,9 @@ def run_blockers(run: RunFacts, around: Surroundings, now: datetime) -> list[Blo
     ]
     if not found and run.held and not any(jobs.held or jobs.due for jobs in run.jobs):
         found = [words.held_by_policy(run.held)]
+    step = holding(run.rollout)
+    if not found and step is not None and not _has_work(run.jobs):
+        found = [words.rollout_hold(run, step)]
     if not found and run.doubts is not None and not _has_work(run.jobs):
         found = [words.run_in_doubt(run.doubts)]
     return found

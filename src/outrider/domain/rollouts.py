@@ -12,8 +12,6 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import NamedTuple
 
-from outrider.domain.times import rfc3339
-
 DRAW_BYTES = 7
 LAST_DRAW = 2 ** (8 * DRAW_BYTES) - 1
 WHOLE_PERCENT = 100
@@ -115,19 +113,7 @@ class StepProgress(NamedTuple):
             return None
         return self.ended_at + timedelta(seconds=self.hold_seconds if self.items else 0)
 
-    def as_document(self) -> dict[str, object]:
-        def time(at: datetime | None) -> str | None:
-            return None if at is None else rfc3339(at)
 
-        return {
-            "step": self.step,
-            "percent": self.percent,
-            "holdMinutes": self.hold_seconds / 60,
-            "items": self.items,
-            "state": self.state.value,
-            "releasedAt": time(self.released_at),
-            "releasedBy": self.released_by,
-            "endedAt": time(self.ended_at),
-            "holdUntil": time(self.hold_until),
-            "haltedFor": self.halted_for.split() or None,
-        }
+def holding(steps: Sequence[StepProgress]) -> StepProgress | None:
+    """The step that a run is held at, before the next one."""
+    return next((step for step in steps[:-1] if step.state is RolloutState.HOLDING), None)

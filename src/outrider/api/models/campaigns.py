@@ -6,6 +6,7 @@ from typing import Annotated, Any
 from pydantic import ConfigDict, Field
 
 from outrider.api.models.common import AccountingAnswer, Answer, Line, Success
+from outrider.api.models.rollouts import PlannedStepAnswer
 from outrider.documents import Document
 from outrider.domain.campaign_states import CampaignState
 from outrider.domain.campaigns import LAUNCH
@@ -16,6 +17,8 @@ from outrider.kernel.transactions.phase_controls import RerunScope
 from outrider.limits.campaigns import (
     NAME_MAX_CHARACTERS,
     RECIPIENT_ID_MAX_CHARACTERS,
+    ROLLOUT_HOLD_MAX_MINUTES,
+    ROLLOUT_STEPS_MAX,
     STEP_ATTEMPTS_MAX,
     STEP_RETRY_DELAY_MAX_SECONDS,
 )
@@ -142,6 +145,13 @@ class LocalLaunchAnswer(Answer):
     fallback_zone: str
 
 
+class PauseOnAnswer(Answer):
+    bounce_rate: float | None = None
+    complaint_rate: float | None = None
+    failure_rate: float | None = None
+    silence_rate: float | None = None
+
+
 class CampaignAnswer(Answer):
     """The definition as it was written, without the audience, which may be large."""
 
@@ -165,6 +175,12 @@ class CampaignAnswer(Answer):
         default=None,
         description="For a launch at each recipient's local time; `scheduledFor` is then when it"
         " begins anywhere.",
+    )
+    pause_on: PauseOnAnswer | None = Field(
+        default=None, description="Shares of the messages; with a higher rate it is paused."
+    )
+    rollout: list[PlannedStepAnswer] = Field(
+        default=[], description="The steps of the launch; empty if everybody is sent to at once."
     )
     recipients: int
     last_sequence: int
@@ -225,6 +241,11 @@ class DryRunFailure(Answer):
     examples: list[str] = Field(description="The first few of them.")
 
 
+class DryRunStep(PlannedStepAnswer):
+    step: int
+    recipients: int
+
+
 class DryRun(Answer):
     campaign_id: str
     scope: RerunScope
@@ -237,6 +258,7 @@ class DryRun(Answer):
     )
     skipped: dict[str, int] = Field(description="How many, by reason.")
     already_sent: int = Field(description="Sent by the last launch.")
+    rollout: list[DryRunStep] = Field(default=[], description="The steps of the launch.")
 
 
 def campaign_document() -> dict[str, Any]:
@@ -315,6 +337,34 @@ def campaign_document() -> dict[str, Any]:
             "requireApproval": {"type": "boolean"},
             "topic": {"type": ["string", "null"], "pattern": TOPIC_PATTERN},
             "transactional": {"type": "boolean", "default": False},
+            "rollout": {
+                "type": "array",
+                "description": "Steps of the launch; each percent includes the steps before it.",
+                "maxItems": ROLLOUT_STEPS_MAX,
+                "items": {
+                    "type": "object",
+                    "required": ["percent"],
+                    "additionalProperties": False,
+                    "properties": {
+                        "percent": {"type": "number", "exclusiveMinimum": 0, "maximum": 100},
+                        "holdMinutes": {
+                            "type": "number",
+                            "minimum": 0,
+                            "maximum": ROLLOUT_HOLD_MAX_MINUTES,
+                        },
+                    },
+                },
+                "examples": [[{"percent": 1, "holdMinutes": 10}, {"percent": 100}]],
+            },
+            "pauseOn": {
+                "type": ["object", "null"],
+                "description": "Shares of the messages; with a higher rate the launch is paused.",
+                "additionalProperties": False,
+                "properties": {
+                    name: {"type": ["number", "null"], "exclusiveMinimum": 0, "exclusiveMaximum": 1}
+                    for name in ("bounceRate", "complaintRate", "failureRate", "silenceRate")
+                },
+            },
             "retryPolicy": {
                 "type": "object",
                 "description": "By phase: how often a job is retried after it has died.",

@@ -7,6 +7,7 @@ from pydantic import ConfigDict, Field
 
 from outrider.api.models.blockers import BlockerAnswer, blocker_answers
 from outrider.api.models.common import AccountingAnswer, Answer, Line, Success
+from outrider.api.models.rollouts import RolloutStepAnswer, rollout_answers
 from outrider.documents import Document
 from outrider.domain.states import PhaseState, RunStatus
 from outrider.kernel.transactions.phase_controls import ControlAnswer, RerunScope
@@ -101,6 +102,9 @@ class PhaseStatus(Answer):
     scheduled_for: datetime | None = Field(
         description="When the run starts sending; null if it is not scheduled."
     )
+    rollout: list[RolloutStepAnswer] = Field(
+        default=[], description="The steps of a launch that has a rollout."
+    )
     blockers: list[BlockerAnswer] = Field(
         description="Why the current phase is not moving; empty while it moves."
     )
@@ -123,6 +127,7 @@ class PhaseStatus(Answer):
             outcome=AccountingAnswer.of(phase.outcome) if phase.outcome else None,
             runs=phase.runs,
             scheduled_for=phase.scheduled_for,
+            rollout=rollout_answers(phase.rollout),
             blockers=blocker_answers(phase.blockers),
         )
 

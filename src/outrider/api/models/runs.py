@@ -13,10 +13,12 @@ from outrider.api.models.common import (
     DeliveryCountsAnswer,
     LedgerAccounting,
 )
+from outrider.api.models.rollouts import RolloutStepAnswer, rollout_answers
 from outrider.domain.blocker_facts import Blocker
 from outrider.domain.evidence import EvidenceKind
 from outrider.domain.ids import RunId
 from outrider.domain.outbox import Accounting
+from outrider.domain.rollouts import StepProgress
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.states import JobOutcome, JobStatus, RunStatus
 from outrider.kernel.reports.item_explainer import Explained
@@ -82,6 +84,9 @@ class RunAnswer(RunLine):
     jobs: list[JobsByStatus]
     reasons: list[ItemsByReason]
     held: list[HeldAnswer]
+    rollout: list[RolloutStepAnswer] = Field(
+        default=[], description="The steps of a launch that has a rollout."
+    )
     blockers: list[BlockerAnswer] = Field(
         description="Why the run is not moving; empty while it moves, and when it has ended."
     )
@@ -94,6 +99,7 @@ class RunAnswer(RunLine):
         jobs: list[JobCount],
         reasons: list[ReasonCount],
         held: list[PolicyHold],
+        rollout: list[StepProgress],
         blockers: Sequence[Blocker],
     ) -> "RunAnswer":
         return cls(
@@ -101,6 +107,7 @@ class RunAnswer(RunLine):
             jobs=[JobsByStatus(**count._asdict()) for count in jobs],
             reasons=[ItemsByReason(**count._asdict()) for count in reasons],
             held=[HeldAnswer.of(hold) for hold in held],
+            rollout=rollout_answers(rollout),
             blockers=blocker_answers(blockers),
         )
 

@@ -15,7 +15,7 @@ router = api_router("runs")
 @router.post(
     "/runs/{run_id}/signals",
     operation_id="signalRun",
-    summary="Approve, pause, resume or cancel a run, or retry one of its jobs",
+    summary="Approve, pause, resume, cancel or advance a run, or retry one of its jobs",
     description="Which scope a signal takes is decided by the signal: APPROVE needs `admin`, the"
     " others `operate`. A refusal is recorded in the run's log too.",
     # A read-only key is let in, so that its attempt is recorded.

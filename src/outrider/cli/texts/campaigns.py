@@ -26,6 +26,10 @@ class Campaign:
     WAITS_FOR = "it is waiting for {waits_for}"
     NEXT_DOUBTS = "next: outrider doubts list --run {run_id}"
     NEXT_RUN_CERTIFICATE = "next: outrider run certificate {run_id}"
+    ROLLOUT_STEP = "  step {step}: {percent:g} %, {items:,} items, {state}{note}"
+    ROLLOUT_HOLD_UNTIL = " until {hold_until}"
+    ROLLOUT_HALTED_FOR = ", paused the launch for {rates}"
+    ROLLOUT_RELEASED_BY = ", released by {released_by}"
 
 
 class CampaignControls:
@@ -38,6 +42,9 @@ class CampaignControls:
     RETRY_HELP = (
         "Retry a failed phase: a new run for the items that failed or were stopped, and no others."
     )
+    NO_RUN = "the launch of campaign {campaign_id} has not been started"
+    ADVANCED = "the next step of the rollout is [green]released[/green]  run {run_id}"
+    NOT_ADVANCED = "every step of the rollout was released before  run {run_id}"
     ALL_NEEDS_WORK = "--all can only be used with --work"
     WORK_IS_LOCAL = "--work runs on this machine and cannot be used with --server"
     WORK_IS_LOCAL_HINT = "remove --server, or start a worker there with `outrider work`"

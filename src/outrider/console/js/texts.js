@@ -84,6 +84,28 @@ export const campaignTrack = {
   reason: (reason) => `Reason: ${reason}`,
 };
 
+/** pages/campaign_rollout.js */
+export const campaignRollout = {
+  heading: "Rollout",
+  step: "Step",
+  state: "State",
+  items: "Messages",
+  note: "Note",
+  percent: (percent) => `${percent} %`,
+  states: { waiting: "Waiting", sending: "Sending", holding: "Being watched", done: "Done" },
+  rates: { failureRate: "failures", bounceRate: "bounces", complaintRate: "complaints",
+    silenceRate: "missing receipts" },
+  haltedFor: (rates) => `Paused the launch: too many ${rates}`,
+  holdUntil: "Next step at ",
+  afterTheOneBefore: "Follows the step before it",
+  released: "Released ",
+  by: (who) => ` by ${who}`,
+  advance: (percent) => `Release ${percent} % now`,
+  advanceHint: (messages) =>
+    `${messages} are sent now, without waiting for the rest of this step's time. This cannot be undone.`,
+  advanceConfirm: "Release now",
+};
+
 /** pages/campaign_cards.js */
 export const campaignCards = {
   noRunsYet: "No runs yet",
@@ -833,6 +855,7 @@ export const blockers = {
     PAUSED: "Paused",
     QUIET_HOURS: "Waits for quiet hours to end",
     TARGET_SHAPED: "Waits for the limits of its target",
+    ROLLOUT_HOLD: "Watches this step of the rollout",
     TARGET_THROTTLED: "The target asks to retry later",
     TARGET_DOWN: "The target is down",
     TARGET_PAUSED: "The target is paused",

@@ -22,6 +22,7 @@ from outrider.domain.blocker_words import message_in_doubt
 from outrider.domain.blockers import event_blockers, message_blockers, run_blockers
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, JobId, RunId, Scope
+from outrider.domain.rollouts import StepProgress
 from outrider.domain.states import ItemStatus, PhaseState
 from outrider.domain.submission import Contract
 from outrider.kernel.contracts.contract_cache import ContractCache
@@ -86,6 +87,7 @@ class BlockerFinder:
                 facts.jobs.get(run.id, []),
                 facts.doubts.get(run.id),
                 facts.held.get(run.id, []),
+                facts.rollouts.get(run.id, []),
                 conditions,
             )
             for run in facts.runs
@@ -144,6 +146,7 @@ class BlockerFinder:
         waiting: Sequence[WaitingJobs],
         doubts: Doubts | None,
         held: Sequence[HeldByPolicy],
+        rollout: Sequence[StepProgress],
         conditions: _Conditions,
     ) -> JudgedBlockers:
         jobs = [await self._at_target(run.scope, each, conditions) for each in waiting]
@@ -159,6 +162,7 @@ class BlockerFinder:
             jobs,
             doubts,
             held,
+            rollout,
         )
         found = run_blockers(facts, conditions.around, conditions.now)
         return JudgedBlockers(run, found, waiting, jobs)

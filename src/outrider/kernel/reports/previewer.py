@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from outrider.domain.campaigns import Message
 from outrider.domain.ids import CampaignId, Scope
 from outrider.domain.recipients import address_kind, screen
+from outrider.domain.rollouts import shares
 from outrider.domain.states import Channel
 from outrider.domain.unsubscribe import shows_link, with_link
 from outrider.kernel.access.unsubscriber import Unsubscriber
@@ -127,7 +128,20 @@ def _dry_run_document(
         "rendered": rehearsal.rendered,
         "skipped": _summed([each.skipped for each in counted.forecasts]),
         "alreadySent": counted.sent,
+        "rollout": _rollout(counted),
     }
+
+
+def _rollout(counted: Counted) -> list[dict[str, object]]:
+    """How many recipients each step has, screened or not. What is left over keeps the steps that
+    it had."""
+    if counted.left is not None:
+        return []
+    members = {each.step: each.members for each in shares(counted.rollout, counted.audience_size)}
+    return [
+        {"step": number, **step.as_document(), "recipients": members.get(number, 0)}
+        for number, step in enumerate(counted.rollout, start=1)
+    ]
 
 
 def _summed(parts: list[dict[str, int]]) -> dict[str, int]:

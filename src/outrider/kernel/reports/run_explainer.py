@@ -27,7 +27,7 @@ class RunExplainer:
 def explain_run(
     picture: Picture, blockers: Sequence[Blocker] = (), at_targets: Sequence[JobsAtTarget] = ()
 ) -> list[str]:
-    run, accounting, jobs, reasons, held = picture
+    run, accounting, jobs, reasons, held, rollout = picture
     sentences = [
         f"The run is {run.status}: of {run.intended:,} intended items, {accounting.sent:,} were"
         f" sent, {accounting.failed:,} failed and {accounting.skipped:,} were skipped."
@@ -37,6 +37,11 @@ def explain_run(
         locked = sum(count.jobs for count in jobs if count.status == JobStatus.LOCKED)
         doing = f"{locked} jobs are with workers" if locked else "no worker has a job of it"
         sentences.append(f"{accounting.waiting:,} items are waiting; {doing}.")
+    sentences += [
+        f"Step {step.step} of its rollout, {step.percent:g} % of the audience, is {step.state}:"
+        f" {step.items:,} items."
+        for step in rollout
+    ]
     sentences += [f"{each.message} {each.hint}" for each in blockers]
     sentences += [
         f"{each.items:,} recipients waited for the workspace's policy ({each.waits_for}) before"

@@ -6,9 +6,10 @@ from typing import NamedTuple
 
 from outrider.domain.blocker_facts import ClosedDoor, Doubts, HeldByPolicy
 from outrider.domain.ids import JobId, RunId, Scope, TenantId, WorkspaceId
+from outrider.domain.rollouts import StepProgress
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.targets import DoorState
-from outrider.kernel.transactions import policy_holds, targets
+from outrider.kernel.transactions import policy_holds, rollouts, targets
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.policy_holds import PolicyHold
 from outrider.kernel.transactions.targets import DoorKey, TargetPause
@@ -69,6 +70,7 @@ class RunsFacts(NamedTuple):
     jobs: dict[str, list[WaitingJobs]]
     doubts: dict[str, Doubts]
     held: dict[RunId, list[HeldByPolicy]]
+    rollouts: dict[RunId, list[StepProgress]]
 
 
 def runs(
@@ -89,12 +91,15 @@ def runs(
         and not any(each.held or each.due or each.next_at for each in jobs.get(run.id, []))
     ]
     doubts: dict[str, Doubts] = {}
+    rolling: dict[RunId, list[StepProgress]] = {}
     if quiet:
+        rolling = yield from rollouts.of_runs(quiet)
         counted = yield from ask("doubts_of_runs", {"id": quiet})
         doubts = {run_id: Doubts(*rest) for run_id, *rest in counted}
     parked = [run.id for run in found if not run.is_finished and _is_parked(jobs.get(run.id, []))]
     held = (yield from policy_holds.of_runs(parked)) if parked else {}
-    return RunsFacts(found, jobs, doubts, {run_id: _held(each) for run_id, each in held.items()})
+    by_policy = {run_id: _held(each) for run_id, each in held.items()}
+    return RunsFacts(found, jobs, doubts, by_policy, rolling)
 
 
 def _is_parked(waiting: Sequence[WaitingJobs]) -> bool:

@@ -1,11 +1,13 @@
 """What previews and dry runs read: one recipient, who passes the screens, and the remainder."""
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from outrider.domain.campaigns import LAUNCH, Message
 from outrider.domain.errors import InvalidInput, NotFound
 from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.recipients import AddressKind, address_kind
+from outrider.domain.rollouts import RolloutStep
 from outrider.domain.states import Channel, RunStatus
 from outrider.kernel.transactions import accountings, campaigns, run_records
 from outrider.kernel.transactions.ledger import Member
@@ -58,6 +60,7 @@ class Counted(NamedTuple):
     forecasts: list[Forecast]
     sent: int
     left: list[tuple[LeftOver, Message]] | None
+    rollout: Sequence[RolloutStep] = ()
 
 
 def chosen(
@@ -112,8 +115,9 @@ def counted(scope: Scope, campaign_id: CampaignId, rerun_scope: str | None) -> T
         sent += (yield from accountings.accounting(last)).sent
         retried = last.retry_of
         last = (yield from run_records.run_anywhere(RunId(retried))) if retried else None
+    rollout = campaigns.read_definition(record.definition).rollout
     return Counted(
-        rerun_scope, record.audience_size, forecasts, sent, None if left is None else jobs
+        rerun_scope, record.audience_size, forecasts, sent, None if left is None else jobs, rollout
     )
 
 

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import Accounting
+from outrider.domain.rollouts import StepProgress
 from outrider.domain.states import ItemStatus
 from outrider.kernel.transactions import (
     accountings,
@@ -12,6 +13,7 @@ from outrider.kernel.transactions import (
     delivery_accountings,
     ledger_items,
     policy_holds,
+    rollouts,
     run_jobs,
     run_records,
 )
@@ -32,6 +34,7 @@ class Picture(NamedTuple):
     jobs: list[JobCount]
     reasons: list[ReasonCount]
     held: list[PolicyHold]
+    rollout: list[StepProgress]
 
 
 class Throughput(NamedTuple):
@@ -50,7 +53,8 @@ def picture(scope: Scope, run_id: RunId, *, reasons: bool = True) -> Transaction
     jobs = yield from run_jobs.job_counts(run_id)
     counted = (yield from run_jobs.reason_counts(run_id)) if reasons else []
     held = (yield from policy_holds.of_runs([run_id])).get(run_id, [])
-    return Picture(run, accounting, jobs, counted, held)
+    rollout = yield from rollouts.of_run(run_id)
+    return Picture(run, accounting, jobs, counted, held, rollout)
 
 
 def page(

@@ -9,8 +9,9 @@ from outrider.domain.campaigns import LAUNCH
 from outrider.domain.ids import CampaignId, RunId, Scope
 from outrider.domain.outbox import Accounting, total
 from outrider.domain.phases import control_phase
+from outrider.domain.rollouts import StepProgress
 from outrider.domain.states import PhaseState
-from outrider.kernel.transactions import campaigns, delivery_accountings, run_records
+from outrider.kernel.transactions import campaigns, delivery_accountings, rollouts, run_records
 from outrider.kernel.transactions.launch_outcomes import earlier_runs
 from outrider.ports.store import Transaction
 
@@ -32,6 +33,8 @@ class PhaseSnapshot(NamedTuple):
     """For a launch, over this run and those that it retried."""
     runs: int
     scheduled_for: datetime | None
+    rollout: Sequence[StepProgress] = ()
+    """The steps of a launch that has a rollout."""
     blockers: Sequence[Blocker] = ()
     """Why the phase in progress is not moving."""
 
@@ -79,11 +82,14 @@ def snapshot(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignSnaps
     for phase in (yield from campaigns.phases_of(record.id)):
         accounting, status, earlier, waits_for = None, None, 0, None
         outcome, runs, scheduled_for = None, 0, None
+        rollout: Sequence[StepProgress] = ()
         if phase.run_id is not None:
             run = yield from run_records.run_anywhere(RunId(phase.run_id))
             accounting, status = (yield from delivery_accountings.accounting(run)), run.status
             waits_for = run.waits_for
             outcome, runs = (accounting, 1) if phase.phase == LAUNCH else (None, 1)
+            if phase.phase == LAUNCH:
+                rollout = yield from rollouts.of_run(run.id)
             scheduled_for = run.scheduled_for if run.scheduled_for > run.created_at else None
             if run.retry_of is not None and phase.phase == LAUNCH:
                 earlier = yield from run_records.left_in_doubt(record.id)
@@ -106,6 +112,7 @@ def snapshot(scope: Scope, campaign_id: CampaignId) -> Transaction[CampaignSnaps
                 outcome,
                 runs,
                 scheduled_for,
+                rollout,
             )
         )
     return CampaignSnapshot(

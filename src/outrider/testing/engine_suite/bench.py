@@ -19,6 +19,7 @@ from outrider.domain.keys import KeyId, KeyScope, Principal
 from outrider.domain.outbox import Accounting
 from outrider.domain.phases import Action
 from outrider.domain.retry import RetrySchedule
+from outrider.domain.rollouts import RolloutStep
 from outrider.domain.run_events import RunEvent
 from outrider.domain.signals import AskedSignal, Signal
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
@@ -121,11 +122,13 @@ class EngineBench:
         submission_target: str = SMS,
         require_approval: bool = False,
         retry_policy: Mapping[str, StepRetries] | None = None,
+        rollout: tuple[RolloutStep, ...] = (),
     ) -> CampaignId:
         channel = Channel.EMAIL if submission_target == MAIL else Channel.SMS
         definition = CampaignDefinition(
             "conformance", order, (message(channel, submission_target),), batch_size,
             require_approval=require_approval, retry_policy=retry_policy or {},
+            rollout=rollout,
         )  # fmt: skip
         campaign_id, _ = await self.outrider.deployer.create(
             DEFAULT_SCOPE, definition, people(count), ACTOR

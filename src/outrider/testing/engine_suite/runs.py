@@ -11,6 +11,7 @@ import pytest
 from outrider.domain.campaigns import LAUNCH, StepRetries
 from outrider.domain.ids import DEFAULT_SCOPE, DEFAULT_TENANT, JobId, RunId
 from outrider.domain.phases import Action
+from outrider.domain.rollouts import RolloutStep
 from outrider.domain.signals import Signal
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.work import job_releaser
@@ -228,3 +229,16 @@ class RunConformance:
             accounting = await bench.ended(run_id)
         assert (accounting.sent, accounting.failed) == (2, 1)
         assert bench.sandbox.deliveries[again.reference] == 2, "as the verdict said"
+
+    async def test_a_rollout_goes_from_step_to_step(self, bench: EngineBench) -> None:
+        """By its plan, and when somebody advances it."""
+        steps = (RolloutStep(20), RolloutStep(60, 60), RolloutStep(100))
+        run_id = await bench.started(await bench.campaign(45, rollout=steps))
+        async with bench.at_work():
+            await bench.until_requests(27)
+            await bench.signal(run_id, Signal.ADVANCE)
+            assert (await bench.ended(run_id)).sent == 45
+        assert set(bench.sandbox.deliveries.values()) == {1}
+        types = [each for each in await bench.types(run_id) if each.startswith("Rollout")]
+        assert types[0] == "RolloutPlanned"
+        assert types.count("RolloutStepReleased") == 2

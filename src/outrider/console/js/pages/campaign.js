@@ -22,6 +22,7 @@ import { card } from "../parts/table.js";
 import { readyFor, statePill } from "./campaigns.js";
 import { artifactsCard, eventsCard, runsCard } from "./campaign_cards.js";
 import { SETTLE_BEAT_MS, chartCard } from "./campaign_chart.js";
+import { rolloutCard } from "./campaign_rollout.js";
 import { phaseTrack } from "./campaign_track.js";
 import { messagesCard } from "./messages.js";
 import { campaign as texts } from "../texts.js";
@@ -298,7 +299,8 @@ class CampaignPage {
         h(
           "div",
           { class: "columns-wide" },
-          h("div", { class: "stack" }, this.#ledgerCard(view, phase), this.#chartCard(view, phase),
+          h("div", { class: "stack" }, this.#ledgerCard(view, phase), this.#rollout(view),
+            this.#chartCard(view, phase),
             runsCard(this.#runs, this.#context, pausedRun(view)),
             messagesCard(view.campaignId, this.#definition.messages)),
           h("div", { class: "stack" }, eventsCard(this.#events),
@@ -321,6 +323,13 @@ class CampaignPage {
   #blockers(view) {
     const { blockers, runId } = view.phases[this.#underWay()] ?? {};
     return blockerNotes(this.#outage ?? blockers, { runId });
+  }
+
+  #rollout(view) {
+    return rolloutCard(view.phases.launch ?? {}, {
+      canOperate: this.#context.frame.canOperate,
+      done: () => this.live.refresh(this.#context.id),
+    });
   }
 
   #chartCard(view, phase) {

@@ -7,16 +7,17 @@ import { pill as texts } from "../texts.js";
 
 const LOOKS = {
   good: ["completed", "sent", "called", "posted", "success", "accepted", "closed", "routed",
-    "delivered", "read", "replied", "succeeded"],
-  active: ["in_progress", "running", "locked", "approved", "steps", "probing", "processing"],
+    "delivered", "read", "replied", "succeeded", "done"],
+  active: ["in_progress", "running", "locked", "approved", "steps", "probing", "processing",
+    "sending"],
   warn: ["paused", "in_doubt", "partial", "warning", "pending_approval", "delayed"],
   bad: ["failed", "dead", "rejected", "exhausted", "open", "critical", "error",
     "revoked", "bounced", "complained"],
-  quiet: ["skipped", "suppressed", "stopped", "cancelled", "scheduled",
+  quiet: ["holding", "skipped", "suppressed", "stopped", "cancelled", "scheduled",
     "opted_out"],
 };
 const SIGNS = { good: "check", active: "half", warn: "pause", bad: "cross", quiet: "dash" };
-const OWN_SIGNS = { in_doubt: "doubt", stopped: "stop", cancelled: "stop", scheduled: "clock",
+const OWN_SIGNS = { in_doubt: "doubt", stopped: "stop", cancelled: "stop", scheduled: "clock", holding: "clock",
   partial: "half", warning: "trouble", critical: "trouble" };
 const OWN_WORDS = { in_progress: texts.inProgress, not_started: texts.notStarted,
   in_doubt: texts.inDoubt };

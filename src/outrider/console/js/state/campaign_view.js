@@ -78,11 +78,12 @@ export function applyProgress(view, event) {
 /** What holds its phases up, of a snapshot that says nothing else here: the same run, and state. */
 export function applyBlockers(view, snapshot) {
   return view.phaseOrder.reduce((next, phase) => {
-    const { state, runId, blockers = [] } = view.phases[phase];
+    const { state, runId, blockers = [], rollout = [] } = view.phases[phase];
     const found = snapshot.phases[phase];
     const isSame = found?.state === state && found.runId === runId;
-    return isSame && JSON.stringify(found.blockers) !== JSON.stringify(blockers)
-      ? withPhase(next, phase, { blockers: found.blockers }) : next;
+    const steps = found?.rollout ?? [];
+    return isSame && JSON.stringify([found.blockers, steps]) !== JSON.stringify([blockers, rollout])
+      ? withPhase(next, phase, { blockers: found.blockers, rollout: steps }) : next;
   }, view);
 }
 
