@@ -194,10 +194,10 @@ def advance(context: typer.Context, campaign_id: Id, as_json: Json = False) -> N
     if as_json:
         print_json(done)
         return
-    found = texts.CampaignControls
-    out.print(
-        (found.ADVANCED if done["changed"] else found.NOT_ADVANCED).format(run_id=done["runId"])
-    )
+    if done["changed"]:
+        out.print(texts.CampaignControls.ADVANCED.format(run_id=done["runId"]))
+    else:
+        out.print(texts.CampaignControls.NOT_ADVANCED.format(run_id=done["runId"]))
 
 
 def _steer(

@@ -1,7 +1,7 @@
 """A rollout: a launch that reaches a small share of its audience first, and then more of it.
 
 Every recipient has a draw, a number that depends on the run and the recipient alone. In the order
-of their draws they are divided into steps, so that a crash or another plan assigns nobody anew.
+of their draws they are divided into steps, so that neither a crash nor another plan moves anybody.
 """
 
 import hashlib
