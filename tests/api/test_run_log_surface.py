@@ -255,3 +255,22 @@ async def test_a_run_that_is_not_there_is_not_found(scene: Scene) -> None:
             result = await ask("run", command, "nothing")
             assert result.exit_code == 1
             assert "there is no run nothing" in result.stderr
+
+
+async def test_evidence_of_a_server_is_verified_without_it(scene: Scene, tmp_path: Path) -> None:
+    bundle, proof = tmp_path / "bundle.ndjson", tmp_path / "proof.json"
+    written = await scene.there("run", "evidence", scene.run_id, "--out", str(bundle))
+    assert written.exit_code == 0, written.output
+    people = (await scene.server.get(f"{scene.path}/outbox"))["items"]
+    one = ["--recipient", people[0]["recipientId"]]
+    written = await scene.there("run", "evidence", scene.run_id, *one, "--out", str(proof))
+    assert written.exit_code == 0, written.output
+    for file in (bundle, proof):
+        shown = CliRunner().invoke(app, ["verify", str(file)])
+        assert "Everything holds." in shown.output
+    certificate = await scene.server.get(f"{scene.path}/certificate")
+    assert certificate["seal"]["ledgerRows"] == STEPS
+    assert certificate["eventChain"]["events"] == EVENTS
+    unknown = scene.run_id[:-4] + "0000"
+    refused = await scene.there("run", "evidence", unknown, "--out", str(bundle))
+    assert refused.exit_code == 1

@@ -72,7 +72,7 @@ SORTED_BY_NATURE = {
     "stalled_lanes", "items_of_run_filtered", "find_duplicates", "closed_doors",
     "disagreeing_phases", "runs_left_running", "watch_events", "target_rates",
     "jobs_held", "silent_holders", "unfinished_runs", "watch_doubts", "oldest_due_by_target",
-    "receipts_of_item",
+    "receipts_of_item", "evidence_verdicts",
 }  # fmt: skip
 """Pages of what a campaign or a target has a handful of, of what waits for a person, and of a job's
 rows; the few receipts of one item; what is looked for among a whole audience, once; what somebody

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from outrider.bootstrap.access import AccessRoles
 from outrider.bootstrap.contracts import ContractRoles
 from outrider.kernel.proof.database_verifier import DatabaseVerifier
+from outrider.kernel.proof.evidence_writer import EvidenceWriter
 from outrider.kernel.proof.run_sealer import RunSealer
 from outrider.kernel.proof.seal_verifier import SealVerifier
 from outrider.kernel.reports.certifier import Certifier
@@ -36,6 +37,10 @@ class ReportRoles(ContractRoles, AccessRoles):
     @cached_property
     def run_sealer(self) -> RunSealer:
         return RunSealer(self.foundation, self.evidence_key, os.urandom)
+
+    @cached_property
+    def evidence_writer(self) -> EvidenceWriter:
+        return EvidenceWriter(self.foundation, self.certifier, self.run_sealer, self.evidence_key)
 
     @cached_property
     def database_verifier(self) -> DatabaseVerifier:

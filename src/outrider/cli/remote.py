@@ -49,6 +49,19 @@ class Remote:
         _, document = await self._ask("GET", path, query)
         return document
 
+    async def download(self, *path: str, **query: str | int | None) -> bytes:
+        """The bytes of a response that is no document."""
+        from yarl import URL
+
+        answer = await self._client.ask(
+            "GET", URL(self._place(path, query)), headers=self._headers,
+            content=b"", content_type=JSON,
+        )  # fmt: skip
+        status, body = self._checked(answer)
+        if status >= 300:
+            _document(status, body)
+        return body
+
     async def post(self, *path: str, json: object = None, **query: str | int | None) -> Document:
         content = b"" if json is None else msgspec.json.encode(json)
         _, document = await self._ask("POST", path, query, content)

@@ -1,9 +1,11 @@
 """Runs: listed, shown, explained and certified, with their jobs and their ledger items."""
 
+from collections.abc import AsyncIterator
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import Query
+from starlette.responses import Response, StreamingResponse
 
 from outrider.api import cursors
 from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
@@ -29,6 +31,7 @@ from outrider.limits.campaigns import RECIPIENT_ID_MAX_CHARACTERS
 router = api_router("runs")
 
 THROUGHPUT_BUCKETS = 60
+NDJSON = "application/x-ndjson"
 
 
 @router.get(
@@ -86,6 +89,46 @@ async def explain(run_id: str, outrider: Wired, asker: Asker) -> RunExplanation:
 async def certificate(run_id: str, outrider: Wired, asker: Asker) -> CertificateAnswer:
     proof = await outrider.certifier.certify(asker.scope, RunId(run_id))
     return CertificateAnswer.model_validate(proof.as_document())
+
+
+@router.get(
+    "/runs/{run_id}/evidence",
+    operation_id="getEvidence",
+    summary="Download a run's signed evidence bundle, or one recipient's proof",
+    response_class=Response,
+    responses={
+        200: {
+            "description": "The bundle, one JSON array per line; or the proof, one JSON document.",
+            "content": {NDJSON: {"schema": {"type": "string", "format": "binary"}}},
+        }
+    },
+)
+async def evidence(
+    run_id: str,
+    outrider: Wired,
+    asker: Asker,
+    recipient_id: Annotated[
+        str | None, Query(alias="recipientId", description="Only this recipient's proof.")
+    ] = None,
+) -> Response:
+    writer = outrider.evidence_writer
+    if recipient_id is not None:
+        proof = await writer.inclusion(asker.scope, RunId(run_id), recipient_id)
+        return Response(proof, media_type="application/json")
+    lines = writer.bundle(asker.scope, RunId(run_id))
+    # Made before the answer begins: a run that has not ended is a 409, not half a response.
+    first = await anext(lines)
+    return StreamingResponse(
+        _lines(first, lines),
+        media_type=NDJSON,
+        headers={"Content-Disposition": f'attachment; filename="evidence-{run_id}.ndjson"'},
+    )
+
+
+async def _lines(first: bytes, rest: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    async for line in rest:
+        yield line
 
 
 @router.get(

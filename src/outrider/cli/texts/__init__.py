@@ -49,9 +49,11 @@ from outrider.cli.texts.messages import (
 )
 from outrider.cli.texts.operations import (
     Alerts,
+    BundleProblems,
     Bus,
     Doubts,
     History,
+    KeySigning,
     Person,
     Receipts,
     ReceiveMail,
@@ -65,6 +67,7 @@ __all__ = [
     "Alerts",
     "App",
     "Blockers",
+    "BundleProblems",
     "Bus",
     "Campaign",
     "CampaignControls",
@@ -83,6 +86,7 @@ __all__ = [
     "Intent",
     "IntentLines",
     "Key",
+    "KeySigning",
     "Person",
     "PhaseWords",
     "Receipts",

@@ -93,6 +93,12 @@ class History:
     AGREES = "[green]The history agrees with the log.[/green]"
 
 
+class KeySigning:
+    CREATED = "[green]created[/green] key {id}; its public half, for those who verify:"
+    NONE = "no key has signed anything yet"
+    UNKNOWN = "there is no key {id}"
+
+
 class Person:
     RECIPIENTS = "in audiences as {ids}"
     OTHERS = "other addresses: {addresses}"
@@ -167,7 +173,14 @@ class Workers:
 
 
 class Verify:
-    NOTHING_GIVEN = "give --database to check the database"
+    NOTHING_GIVEN = "give a FILE to check a bundle, or --database to check the database"
+    WRITTEN = "[green]written[/green] {file}, {size:,} bytes; check it: outrider verify {file}"
+    UNREADABLE = "{file} cannot be read: {error}"
+    NOT_A_KEY = "--public-key should be 64 hex digits, or a file with them"
+    BUNDLE = "run {run_id}: {rows:,} ledger rows, {receipts:,} receipts, {events:,} events"
+    BUNDLE_HOLDS = "[green]Everything holds.[/green] Signed with key {key_id}"
+    BUNDLE_DOES_NOT_HOLD = "[red]The bundle does not hold.[/red]"
+    WHOSE_KEY = "Anyone can sign with their own key: compare it with the sender's (--public-key)"
     CHECKED = (
         "{runs:,} runs with {events:,} events and {rows:,} sealed rows, {entries:,} entries of the"
         " audit log"
@@ -179,3 +192,22 @@ class Verify:
     WAITING = "{entries:,} entries of the audit log are not chained yet"
     HOLDS = "[green]Nothing was edited, removed or inserted.[/green]"
     TAMPERED = "[red]{rows:,} findings: something was changed behind Outrider's back.[/red]"
+
+
+class BundleProblems:
+    UNREADABLE = "not a line or a document of this format:"
+    CUT_OFF = "the end of the file is missing or changed"
+    DIGEST = "the bytes are not those that were signed"
+    SIGNATURE = "the signature is false"
+    KEY = "it was signed with another key:"
+    SEAL = "the seal of the run is missing, or its signature is false"
+    EVENT = "the run's event does not fit into the hash chain:"
+    EVENT_HEAD = "the hash chain is not the one that was sealed, at event"
+    LEDGER_ROW = "the ledger row was changed:"
+    LEDGER_ROOT = "the ledger rows are not those that were sealed"
+    RECEIPT = "the receipt was changed:"
+    RECEIPTS_ROOT = "the receipts are not those that were sealed"
+    ACCOUNTING = "the certificate counts other rows than there are"
+    CONTRACT = "a contract that a row was sent under is missing"
+    PERSON = "recipient or message are not those of the row"
+    PATH = "the row is not part of the sealed ledger:"

@@ -5,13 +5,14 @@ is looked at again after an hour, and then whenever it has become twice as old, 
 there is more. It never seals over a row that had ended and is different now.
 """
 
+import contextlib
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 import structlog
 
-from outrider.domain.errors import OutriderError
+from outrider.domain.errors import OutriderError, StoreRefused
 from outrider.domain.ids import RunId
 from outrider.domain.merkle import MerkleRoot, leaf_hash
 from outrider.domain.seals import Seal, SealComparison, SealedLeaf, packed, unpacked
@@ -69,20 +70,25 @@ class RunSealer:
         made = 0
         while await self._store.read(seals.is_due(now := self._clock.now())):
             until = now + timedelta(seconds=SEAL_HELD_SECONDS)
-            if run := await self._store.write(seals.claim_ended(now, until)):
-                made += await self._seal(run, ended_anew=True)
-            elif run := await self._store.write(seals.claim_sealed(now, until)):
-                made += await self._seal(run, ended_anew=False)
-            else:
+            run = await self._store.write(seals.claim_ended(now, until))
+            run = run or await self._store.write(seals.claim_sealed(now, until))
+            if run is None:
                 # Another process holds what is due.
                 break
+            made += await self._seal(run)
         return made
 
-    async def _seal(self, run: EndedRun, *, ended_anew: bool) -> bool:
+    async def seal_now(self, run: EndedRun) -> None:
+        """Before its time: who wants evidence now wants all receipts in it."""
+        with contextlib.suppress(StoreRefused):
+            # Another process has just made the same seal.
+            await self._seal(run)
+
+    async def _seal(self, run: EndedRun) -> bool:
         stored = await self._store.read(seals.of_run(run.run_id))
         before = stored[-1].parsed() if stored else None
         reported = await self._store.read(seals.reported(run.run_id))
-        if before and not ended_anew and not before.open_rows and before.reported == reported:
+        if before and not run.ended_anew and not before.open_rows and before.reported == reported:
             await self._store.write(seals.seen(run, self._next_look(run)))
             return False
         chained = await self._store.read(chains.run(run.run_id))
@@ -91,7 +97,7 @@ class RunSealer:
         salt = stored[-1].salt if stored else self._entropy(SALT_BYTES)
         ledger, receipts = SealedTree(Tree.LEDGER), SealedTree(Tree.RECEIPTS)
         await self._read(run, salt, number, ledger, receipts)
-        if before and not ended_anew and _is_tampered(run.run_id, ledger, receipts):
+        if before and not run.ended_anew and _is_tampered(run.run_id, ledger, receipts):
             await self._store.write(seals.seen(run, None))
             return False
         head = await self._store.read(seals.audit_head(run.scope.workspace_id))

@@ -89,6 +89,30 @@ def page(
     )
 
 
+@dataclass(frozen=True, slots=True)
+class OpenedRow:
+    """A row together with what is hidden in it."""
+
+    row: SealedRow
+    recipient: list[object]
+    detail: list[object]
+
+
+def opened(ids: Sequence[str], salt: bytes) -> Transaction[list[OpenedRow]]:
+    rows = yield from ask("items_to_seal", {"id": ids})
+    if not rows:
+        return []
+    attempts = _by_item((yield from ask("attempts_to_seal", {"id": [row[0] for row in rows]})))
+    return [
+        OpenedRow(
+            _ledger_row(row, attempts.get(row[0], ()), salt),
+            list(row[_PUBLIC : _PUBLIC + _RECIPIENT]),
+            list(row[_PUBLIC + _RECIPIENT :]),
+        )
+        for row in rows
+    ]
+
+
 def _by_item(rows: Rows) -> Mapping[str, Sequence[Row]]:
     found: dict[str, list[Row]] = {}
     for row in rows:

@@ -26,7 +26,13 @@ class EndedRun(NamedTuple):
     run_id: RunId
     scope: Scope
     status_seq: int
+    sealed_seq: int
     finished_at: datetime
+
+    @property
+    def ended_anew(self) -> bool:
+        """Since its last seal, so that its rows may be different ones."""
+        return self.sealed_seq < self.status_seq
 
 
 class StoredSeal(NamedTuple):
@@ -52,19 +58,19 @@ def is_due(now: datetime) -> Transaction[bool]:
 
 
 def claim_ended(now: datetime, until: datetime) -> Transaction[EndedRun | None]:
-    return _ended((yield from ask_alone("claim_unsealed_run", now=now, until=until)))
+    return ended((yield from ask_alone("claim_unsealed_run", now=now, until=until)))
 
 
 def claim_sealed(now: datetime, until: datetime) -> Transaction[EndedRun | None]:
-    return _ended((yield from ask_alone("claim_run_to_reseal", now=now, until=until)))
+    return ended((yield from ask_alone("claim_run_to_reseal", now=now, until=until)))
 
 
-def _ended(rows: Rows) -> EndedRun | None:
+def ended(rows: Rows) -> EndedRun | None:
     if not rows:
         return None
-    run_id, tenant, workspace, status_seq, finished_at = rows[0]
+    run_id, tenant, workspace, status_seq, sealed_seq, finished_at = rows[0]
     scope = Scope(TenantId(tenant), WorkspaceId(workspace))
-    return EndedRun(RunId(run_id), scope, status_seq, finished_at)
+    return EndedRun(RunId(run_id), scope, status_seq, sealed_seq, finished_at)
 
 
 def of_run(run_id: RunId) -> Transaction[list[StoredSeal]]:

@@ -38,3 +38,19 @@ SELECT f.outbox_id::text, f.id::text, f.matched_by, f.matched_at, r.tenant_id::t
                      WHERE e.workspace_id = :workspace_id AND e.id = f.id LIMIT 1) r ON true}
   {sqlite: LEFT JOIN receipts r ON r.workspace_id = :workspace_id AND r.id = f.id}
  ORDER BY f.outbox_id, f.id;
+
+-- name: items_to_seal
+SELECT o.id::text, o.job_id::text, o.tenant_id::text, o.workspace_id::text, o.origin, o.channel,
+       o.provider, o.submission_target, o.contract_id, o.fallback_contract_id,
+       o.attempt_contract_id, o.asset_id::text, o.asset_version,
+       encode(o.idempotency_key, 'hex') AS reference, o.status, o.skipped, o.intent_status,
+       o.exhausted_reason, o.attempts, o.attempt_fence, o.attempt_opened_at, o.attempt_closed_at,
+       o.progress, o.maybe_received, o.provider_message_id, o.next_attempt_at, o.doubted_at,
+       o.uncounted_calls, o.repeats, o.repeat_target, o.repeat_memory, o.step_attempt,
+       o.attempts_before, o.topic, o.transactional, o.urgent, o.kind, o.waits_for, o.due_at,
+       o.expires_at, o.domain_event_id::text, o.step_id::text, o.callback_id::text,
+       o.answers_receipt::text, o.created_at, o.updated_at, o.recipient_id, o.recipient_address,
+       o.subject, o.payload::text, o.template, o.reason, o.error
+  FROM channel_outbox o
+ WHERE o.id IN window(id uuid)
+ ORDER BY o.job_id, o.id;

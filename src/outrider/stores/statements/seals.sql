@@ -7,7 +7,7 @@ UPDATE campaign_runs SET sealing_until = :until
               WHERE r.finished_at IS NOT NULL AND r.sealed_seq < r.status_seq
                 AND (r.sealing_until IS NULL OR r.sealing_until <= :now)
               ORDER BY r.finished_at, r.id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING id::text, tenant_id::text, workspace_id::text, status_seq, finished_at;
+RETURNING id::text, tenant_id::text, workspace_id::text, status_seq, sealed_seq, finished_at;
 
 -- name: claim_run_to_reseal
 UPDATE campaign_runs SET sealing_until = :until
@@ -15,7 +15,7 @@ UPDATE campaign_runs SET sealing_until = :until
               WHERE r.reseal_at <= :now
                 AND (r.sealing_until IS NULL OR r.sealing_until <= :now)
               ORDER BY r.reseal_at, r.id LIMIT 1 FOR NO KEY UPDATE SKIP LOCKED)
-RETURNING id::text, tenant_id::text, workspace_id::text, status_seq, finished_at;
+RETURNING id::text, tenant_id::text, workspace_id::text, status_seq, sealed_seq, finished_at;
 
 -- name: is_run_to_seal
 SELECT 1 WHERE EXISTS (SELECT 1 FROM campaign_runs r

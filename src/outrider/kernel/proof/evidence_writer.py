@@ -1,0 +1,247 @@
+"""The evidence writer: a run that has ended as a signed bundle, or one recipient's part of it.
+
+Bodies and addresses stay in the house: rows are written as they were sealed, with salted hashes in
+their place. The salt of a recipient's rows goes only into that recipient's own proof.
+"""
+
+import hashlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+import msgspec
+
+from outrider.domain.bundles import (
+    BUNDLE_FORMAT,
+    EVENT_FIELDS,
+    INCLUSION_FORMAT,
+    LineKind,
+)
+from outrider.domain.errors import Conflict, NotFound
+from outrider.domain.ids import RunId, Scope
+from outrider.domain.merkle import MerkleRoot, inclusion_path, leaf_hash
+from outrider.domain.seals import SealedLeaf, unpacked
+from outrider.kernel.foundation import Foundation
+from outrider.kernel.proof.run_sealer import RunSealer
+from outrider.kernel.reports.certifier import Certifier
+from outrider.kernel.transactions import (
+    chains,
+    evidence,
+    ledger_items,
+    policy_holds,
+    run_records,
+    sealed_rows,
+    seals,
+)
+from outrider.kernel.transactions.ledger_pages import LedgerPosition
+from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.sealed_rows import (
+    LEDGER_FIELDS,
+    RECEIPT_FIELDS,
+    SealedRow,
+    row_salt,
+)
+from outrider.kernel.transactions.seals import StoredSeal, Tree
+from outrider.limits.campaigns import MESSAGES_MAX
+from outrider.limits.proof import SEAL_PAGE_ROWS, VERIFY_PAGE_ROWS
+from outrider.ports.signing import Signer
+
+
+@dataclass(slots=True)
+class SignedLines:
+    """Lines as they are written, and what the last one says of them."""
+
+    signer: Signer
+    lines: int = 0
+    digest: "hashlib._Hash" = field(default_factory=hashlib.sha256)
+
+    def line(self, kind: LineKind, *cells: object) -> bytes:
+        written = msgspec.json.encode([kind, *cells]) + b"\n"
+        self.lines += 1
+        self.digest.update(written)
+        return written
+
+    def end(self) -> bytes:
+        digest = self.digest.digest()
+        return end_line(
+            digest, self.lines, self.signer.key_id, self.signer.public_key,
+            self.signer.sign(digest),
+        )  # fmt: skip
+
+
+def end_line(digest: bytes, lines: int, key_id: str, public_key: bytes, signature: bytes) -> bytes:
+    """The only spelling of these values."""
+    cells = [LineKind.END, digest.hex(), lines, key_id, public_key.hex(), signature.hex()]
+    return msgspec.json.encode(cells) + b"\n"
+
+
+class EvidenceWriter:
+    def __init__(
+        self, foundation: Foundation, certifier: Certifier, sealer: RunSealer, signer: Signer
+    ) -> None:
+        self._store = foundation.store
+        self._certifier = certifier
+        self._sealer = sealer
+        self._signer = signer
+
+    async def bundle(self, scope: Scope, run_id: RunId) -> AsyncIterator[bytes]:
+        """The bundle, line by line."""
+        seal = await self._sealed(scope, run_id)
+        certificate = await self._certifier.certify(scope, run_id)
+        signed = SignedLines(self._signer)
+        yield signed.line(
+            LineKind.BUNDLE,
+            {
+                "format": BUNDLE_FORMAT,
+                "certificate": certificate.as_document(),
+                "eventFields": EVENT_FIELDS,
+                "ledgerFields": LEDGER_FIELDS,
+                "receiptFields": RECEIPT_FIELDS,
+            },
+        )
+        yield signed.line(LineKind.SEAL, *_seal_cells(seal))
+        for contract in await self._store.read(evidence.contracts_of(run_id)):
+            yield signed.line(
+                LineKind.CONTRACT, contract.id, contract.sha256, contract.submission_target,
+                msgspec.Raw(contract.document.encode()),
+            )  # fmt: skip
+        for template in await self._store.read(evidence.templates_of(run_id)):
+            yield signed.line(
+                LineKind.TEMPLATE, template.id, template.version, template.message_id,
+                template.channel, template.sha256(),
+            )  # fmt: skip
+        holds = (await self._store.read(policy_holds.of_runs([run_id]))).get(run_id, [])
+        for hold in holds:
+            yield signed.line(LineKind.HOLD, hold.waits_for, hold.items)
+        async for line in self._verdicts(run_id, signed):
+            yield line
+        async for line in self._events(run_id, signed):
+            yield line
+        async for line in self._rows(scope, run_id, seal, signed):
+            yield line
+        yield signed.end()
+
+    async def inclusion(self, scope: Scope, run_id: RunId, recipient_id: str) -> bytes:
+        """One recipient's rows with the paths from them to the root; and their salts."""
+        seal = await self._sealed(scope, run_id)
+        found = await self._store.read(
+            ledger_items.whole_of_recipient(scope, run_id, recipient_id, MESSAGES_MAX)
+        )
+        ids = [each.item.id for each in found]
+        opened = await self._store.read(sealed_rows.opened(ids, bytes(seal.salt)))
+        if not opened:
+            raise NotFound(f"run {run_id} has no row for recipient {recipient_id}")
+        leaves = await self._leaves(run_id, seal)
+        hashes = [leaf.hash for leaf in leaves]
+        places = {leaf.id: place for place, leaf in enumerate(leaves)}
+        items = [
+            {
+                "row": msgspec.Raw(each.row.content),
+                "place": places[each.row.id],
+                "path": [one.hex() for one in inclusion_path(hashes, places[each.row.id])],
+                "salt": row_salt(bytes(seal.salt), each.row.id).hex(),
+                "recipient": each.recipient,
+                "detail": each.detail,
+            }
+            for each in opened
+            if each.row.id in places
+        ]
+        return msgspec.json.encode(
+            {
+                "format": INCLUSION_FORMAT,
+                "ledgerFields": LEDGER_FIELDS,
+                "seal": _seal_cells(seal),
+                "items": items,
+            }
+        )
+
+    async def _sealed(self, scope: Scope, run_id: RunId) -> StoredSeal:
+        """The run's last seal, with all receipts that are there by now."""
+        await self._store.read(run_records.run(scope, run_id))
+        run = await self._store.read(evidence.ended_run(run_id))
+        if run is None:
+            raise Conflict(
+                f"run {run_id} has not ended", hint="evidence is of a run that has ended"
+            )
+        await self._sealer.seal_now(run)
+        found = await self._store.read(seals.of_run(run_id))
+        if not found:
+            raise Conflict(f"run {run_id} cannot be sealed: its rows were changed")
+        return found[-1]
+
+    async def _verdicts(self, run_id: RunId, signed: SignedLines) -> AsyncIterator[bytes]:
+        after = FIRST
+        while True:
+            page = await self._store.read(evidence.verdicts_after(run_id, after, VERIFY_PAGE_ROWS))
+            for verdict in page:
+                yield signed.line(LineKind.VERDICT, *verdict)
+            if len(page) < VERIFY_PAGE_ROWS:
+                return
+            after = page[-1].id
+
+    async def _events(self, run_id: RunId, signed: SignedLines) -> AsyncIterator[bytes]:
+        run = await self._store.read(chains.run(run_id))
+        assert run is not None
+        after = 0
+        while True:
+            page = await self._store.read(
+                chains.events_after(run_id, after, run.last_seq, VERIFY_PAGE_ROWS)
+            )
+            for each in page:
+                hash_ = None if each.hash is None else bytes(each.hash).hex()
+                content = msgspec.Raw(each.event.canonical().encode())
+                yield signed.line(LineKind.EVENT, each.run_seq, hash_, content)
+            if len(page) < VERIFY_PAGE_ROWS:
+                return
+            after = page[-1].run_seq
+
+    async def _rows(
+        self, scope: Scope, run_id: RunId, seal: StoredSeal, signed: SignedLines
+    ) -> AsyncIterator[bytes]:
+        """What is written has to be what was sealed."""
+        after = LedgerPosition()
+        roots = {LineKind.LEDGER: MerkleRoot(), LineKind.RECEIPT: MerkleRoot()}
+        while True:
+            page = await self._store.read(
+                sealed_rows.page(
+                    run_id, scope.workspace_id, bytes(seal.salt), after, SEAL_PAGE_ROWS
+                )
+            )
+            for kind, rows in ((LineKind.LEDGER, page.ledger), (LineKind.RECEIPT, page.receipts)):
+                for row in rows:
+                    yield _row_line(kind, row, roots[kind], signed)
+            if len(page.ledger) < SEAL_PAGE_ROWS:
+                break
+            after = page.last
+        sealed = seal.parsed()
+        written = [root.root().hex() for root in roots.values()]
+        if written != [sealed.ledger_root, sealed.receipts_root]:
+            raise Conflict(
+                f"run {run_id} has other rows than those that were sealed",
+                hint="try again if receipts are coming in; else run `outrider verify --database`",
+            )
+
+    async def _leaves(self, run_id: RunId, seal: StoredSeal) -> list[SealedLeaf]:
+        leaves: list[SealedLeaf] = []
+        page = 0
+        while content := await self._store.read(
+            seals.sealed_page(run_id, Tree.LEDGER, page, seal.seal)
+        ):
+            leaves += unpacked(content)
+            page += 1
+        return leaves
+
+
+def _row_line(kind: LineKind, row: SealedRow, root: MerkleRoot, signed: SignedLines) -> bytes:
+    leaf = leaf_hash(row.content)
+    root.add(leaf)
+    return signed.line(kind, leaf.hex(), msgspec.Raw(row.content))
+
+
+def _seal_cells(seal: StoredSeal) -> list[object]:
+    assert seal.public_key is not None
+    return [
+        seal.document,
+        seal.key_id,
+        bytes(seal.public_key).hex(),
+        bytes(seal.signature).hex(),
+    ]
