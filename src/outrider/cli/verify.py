@@ -1,5 +1,6 @@
 """`outrider verify`: whether anything was changed since it was written."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -45,10 +46,11 @@ def verify(
         typer.Argument(metavar="[FILE]", help="A bundle or proof of `outrider run evidence`."),
     ] = None,
     public_key: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             metavar="KEY",
-            help="The public key, in hex or a file with it: nothing else may have signed.",
+            help="A public key, in hex or a file with it: nothing else may have signed. Give the"
+            " option twice if the key was replaced in between.",
         ),
     ] = None,
     database: Annotated[
@@ -64,7 +66,7 @@ def verify(
     Exits with 1 if there is anything.
     """
     if file is not None and not database:
-        _verify_file(file, public_key, as_json=as_json)
+        _verify_file(file, public_key or [], as_json=as_json)
         return
     if file is not None or not database:
         fail(InvalidInput(texts.Verify.NOTHING_GIVEN), as_json=as_json)
@@ -81,10 +83,9 @@ def verify(
         raise typer.Exit(1)
 
 
-def _verify_file(file: Path, public_key: str | None, *, as_json: bool) -> None:
+def _verify_file(file: Path, public_keys: Sequence[str], *, as_json: bool) -> None:
     try:
-        key = None if public_key is None else _key(public_key)
-        verifier = BundleVerifier(is_signed, key)
+        verifier = BundleVerifier(is_signed, [_key(each) for each in public_keys])
         with file.open("rb") as opened:
             is_proof = opened.read(1) == b"{"
             opened.seek(0)
@@ -99,7 +100,7 @@ def _verify_file(file: Path, public_key: str | None, *, as_json: bool) -> None:
     if as_json:
         print_json(_bundle_document(found))
     else:
-        _print_bundle(found, is_key_given=key is not None)
+        _print_bundle(found, is_key_given=bool(public_keys))
     if not found.holds:
         raise typer.Exit(1)
 
@@ -129,7 +130,8 @@ def _print_bundle(found: VerifiedBundle, *, is_key_given: bool) -> None:
         sentence = _SENTENCES[each.problem]
         out.print(f"[red]✗[/red] {sentence} {escape(each.which)}".rstrip())
     if found.holds:
-        out.print(texts.Verify.BUNDLE_HOLDS.format(key_id=found.key_id))
+        keys = ", ".join(found.key_ids)
+        out.print(texts.Verify.BUNDLE_HOLDS.format(key_ids=keys))
         if not is_key_given:
             out.print(texts.Verify.WHOSE_KEY, style="dim")
     else:
@@ -140,8 +142,9 @@ def _bundle_document(found: VerifiedBundle) -> Document:
     return {
         "holds": found.holds,
         "runId": found.run_id,
-        "keyId": found.key_id,
+        "keyIds": found.key_ids,
         "counted": {str(kind): count for kind, count in found.counted.items()},
+        "problems": found.problems,
         "findings": [
             {"problem": each.problem.value, "which": each.which} for each in found.findings
         ],

@@ -1,7 +1,7 @@
 """Merkle trees as in RFC 6962: one root over many rows, and a short proof for each of them."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 LEAF = b"\x00"
 NODE = b"\x01"
@@ -49,14 +49,45 @@ def root_of(leaves: Sequence[bytes]) -> bytes:
     return tree.root()
 
 
-def inclusion_path(leaves: Sequence[bytes], index: int) -> list[bytes]:
-    """The hashes beside the way from a leaf to the root, from below."""
-    if len(leaves) == 1:
-        return []
-    split = _split(len(leaves))
-    if index < split:
-        return [*inclusion_path(leaves[:split], index), root_of(leaves[split:])]
-    return [*inclusion_path(leaves[split:], index - split), root_of(leaves[:split])]
+class InclusionPaths:
+    """The paths of a few leaves, from all that come one after another: the hashes beside the way
+    from a leaf to the root, from below. It keeps no other leaves."""
+
+    def __init__(self, wanted: Collection[str]) -> None:
+        self.places: dict[str, int] = {}
+        self._wanted = frozenset(wanted)
+        self._paths: dict[str, list[bytes]] = {}
+        self._leaves = 0
+        self._full: list[tuple[bytes, list[str]]] = []
+        """The root of each complete tree so far, and which of the wanted are below it."""
+
+    def add(self, id_: str, leaf: bytes) -> None:
+        below: list[str] = []
+        if id_ in self._wanted:
+            self.places[id_] = self._leaves
+            self._paths[id_] = []
+            below.append(id_)
+        self._leaves += 1
+        self._full.append((leaf, below))
+        size = self._leaves
+        while size % 2 == 0:
+            self._join()
+            size //= 2
+
+    def paths(self) -> dict[str, list[bytes]]:
+        """After the last leaf."""
+        while len(self._full) > 1:
+            self._join()
+        return self._paths
+
+    def _join(self) -> None:
+        right, below_right = self._full.pop()
+        left, below_left = self._full.pop()
+        for id_ in below_left:
+            self._paths[id_].append(right)
+        for id_ in below_right:
+            self._paths[id_].append(left)
+        self._full.append((node_hash(left, right), below_left + below_right))
 
 
 def root_by_path(leaf: bytes, index: int, size: int, path: Sequence[bytes]) -> bytes | None:

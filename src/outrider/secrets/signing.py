@@ -61,8 +61,7 @@ class EvidenceKey:
                 "the evidence key is set by OUTRIDER_EVIDENCE_KEY",
                 hint="change the secret that it refers to",
             )
-        self._path.unlink(missing_ok=True)
-        self._make()
+        self._make(replace=True)
         self.__dict__.pop("_private", None)
 
     @cached_property
@@ -102,8 +101,8 @@ class EvidenceKey:
             raise InvalidInput(f"{self._path} is not an evidence key")
         return made
 
-    def _make(self) -> None:
-        """Atomic: of two concurrent writers the first one wins."""
+    def _make(self, *, replace: bool = False) -> None:
+        """Atomic: there is never half a key, and of two processes that need one the first wins."""
         private_folder(self._path.parent)
         beside = self._path.with_name(f".{FILE_NAME}.{secrets.token_hex(8)}")
         try:
@@ -111,6 +110,9 @@ class EvidenceKey:
                 file.write(secrets.token_bytes(KEY_BYTES))
                 file.flush()
                 os.fsync(file.fileno())
+            if replace:
+                beside.replace(self._path)
+                return
             with contextlib.suppress(FileExistsError):
                 os.link(beside, self._path)
         finally:

@@ -13,6 +13,7 @@ from outrider.domain.bundles import BundleProblem
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.kernel.proof.bundle_verifier import BundleVerifier
 from outrider.kernel.proof.evidence_writer import end_line
+from outrider.limits.proof import FINDINGS_MAX
 from outrider.ports.signing import Signer
 from outrider.secrets.signing import is_signed
 from outrider.testing.launches import target
@@ -32,8 +33,8 @@ def lines_of(content: bytes) -> list[bytes]:
     return content.splitlines(keepends=True)
 
 
-def problems(lines: Iterable[bytes], key: bytes | None = None) -> set[BundleProblem]:
-    return {each.problem for each in BundleVerifier(is_signed, key).verify(lines).findings}
+def problems(lines: Iterable[bytes], *keys: bytes) -> set[BundleProblem]:
+    return {each.problem for each in BundleVerifier(is_signed, keys).verify(lines).findings}
 
 
 @pytest.fixture
@@ -80,13 +81,16 @@ def signed_again(lines: Sequence[bytes], signer: Signer) -> list[bytes]:
     return [*lines[:-1], end]
 
 
-def replaced(lines: Sequence[bytes], kind: str, index: int, value: object) -> list[bytes]:
+def encoded(cells: object) -> bytes:
+    return json.dumps(cells, separators=(",", ":"), ensure_ascii=False).encode() + b"\n"
+
+
+def replaced(lines: Sequence[bytes], kind: str, index: int | str, value: object) -> list[bytes]:
     """A cell of the content of the first line of this kind."""
     at = next(place for place, line in enumerate(lines) if json.loads(line)[0] == kind)
     cells = json.loads(lines[at])
     cells[-1][index] = value
-    line = json.dumps(cells, separators=(",", ":")).encode() + b"\n"
-    return [*lines[:at], line, *lines[at + 1 :]]
+    return [*lines[:at], encoded(cells), *lines[at + 1 :]]
 
 
 async def test_a_changed_row_or_event_is_named_even_if_the_bundle_was_signed_again(
@@ -102,6 +106,44 @@ async def test_a_changed_row_or_event_is_named_even_if_the_bundle_was_signed_aga
     assert found[0].which in b"".join(bundle).decode()
     changed = signed_again(replaced(bundle, "event", 1, "RunCancelled"), signer)
     assert problems(changed) == {BundleProblem.EVENT}
+
+
+async def test_a_certificate_contract_or_field_name_that_was_changed_is_found_even_if_signed_again(
+    bundle: list[bytes], noop_outrider: Outrider
+) -> None:
+    signer = noop_outrider.evidence_key
+    header = json.loads(bundle[0])
+    header[1]["certificate"]["eventChain"]["head"] = "00" * 32
+    changed = signed_again([encoded(header), *bundle[1:]], signer)
+    assert problems(changed) == {BundleProblem.EVENT_HEAD}
+    header = json.loads(bundle[0])
+    header[1]["ledgerFields"].reverse()
+    changed = signed_again([encoded(header), *bundle[1:]], signer)
+    assert problems(changed) == {BundleProblem.UNREADABLE}
+    changed = signed_again(replaced(bundle, "contract", "mode", "other"), signer)
+    assert problems(changed) == {BundleProblem.CONTRACT}
+
+
+async def test_a_bundle_of_a_run_that_was_sealed_with_the_former_key_holds_with_both(
+    noop_outrider: Outrider,
+) -> None:
+    run_id = await ended(noop_outrider, 1)
+    await noop_outrider.run_sealer.seal_due()
+    key = noop_outrider.evidence_key
+    former = key.public_key
+    key.create()
+    lines = await bundle_of(noop_outrider, run_id)
+    assert problems(lines, former, key.public_key) == set()
+    assert problems(lines, key.public_key) == {BundleProblem.KEY}
+    assert problems(lines, former) == {BundleProblem.KEY}
+
+
+async def test_of_many_problems_the_first_are_named_and_all_are_counted(
+    bundle: list[bytes],
+) -> None:
+    found = BundleVerifier(is_signed).verify([*bundle[:-1], *[b"[]\n"] * 3_000, bundle[-1]])
+    assert found.problems >= 3_000
+    assert len(found.findings) == FINDINGS_MAX
 
 
 async def test_lines_that_are_missing_twice_there_or_in_another_order_are_found(

@@ -35,7 +35,7 @@ async def test_a_bundle_holds_and_has_each_kind_of_evidence(noop_outrider: Outri
     assert found.counted["ledger"] == 3
     assert found.counted["event"] >= 5
     assert {"bundle", "seal", "contract", "template"} <= set(found.counted)
-    assert found.key_id == noop_outrider.evidence_key.key_id
+    assert found.key_ids == [noop_outrider.evidence_key.key_id]
 
 
 async def test_neither_bodies_nor_addresses_nor_recipients_leave_the_house(

@@ -178,7 +178,7 @@ class Verify:
     UNREADABLE = "{file} cannot be read: {error}"
     NOT_A_KEY = "--public-key should be 64 hex digits, or a file with them"
     BUNDLE = "run {run_id}: {rows:,} ledger rows, {receipts:,} receipts, {events:,} events"
-    BUNDLE_HOLDS = "[green]Everything holds.[/green] Signed with key {key_id}"
+    BUNDLE_HOLDS = "[green]Everything holds.[/green] Signed with {key_ids}"
     BUNDLE_DOES_NOT_HOLD = "[red]The bundle does not hold.[/red]"
     WHOSE_KEY = "Anyone can sign with their own key: compare it with the sender's (--public-key)"
     CHECKED = (

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +10,7 @@ import msgspec
 
 from outrider.domain.bundles import (
     BUNDLE_FORMAT,
+    EVENT_FIELDS,
     INCLUSION_FORMAT,
     BundleFinding,
     BundleProblem,
@@ -21,36 +22,43 @@ from outrider.domain.merkle import MerkleRoot, leaf_hash, root_by_path
 from outrider.domain.seals import Seal
 from outrider.domain.states import SUCCESSES
 from outrider.kernel.proof.evidence_writer import end_line
-from outrider.kernel.transactions.sealed_rows import LEDGER_FIELDS, hidden
+from outrider.kernel.transactions.sealed_rows import LEDGER_FIELDS, RECEIPT_FIELDS, hidden
+from outrider.limits.proof import FINDINGS_MAX
 from outrider.ports.signing import SignatureCheck
 
 _STATUS = LEDGER_FIELDS.index("status")
 _CONTRACT = LEDGER_FIELDS.index("contractId")
 _RECIPIENT = LEDGER_FIELDS.index("recipientHash")
 _SEAL_CELLS = 4
+_SEAL_LINE = 2
 _UNREADABLE = (msgspec.MsgspecError, ValueError, TypeError, KeyError, IndexError, RecursionError)
 
 
 @dataclass(slots=True)
 class VerifiedBundle:
     run_id: str | None = None
-    key_id: str | None = None
+    key_ids: list[str] = field(default_factory=list)
+    """Which keys signed it: two where the key was replaced between the seal and the bundle."""
     counted: Counter[str] = field(default_factory=Counter)
     findings: list[BundleFinding] = field(default_factory=list)
+    """The first of them; `problems` counts all."""
+    problems: int = 0
 
     @property
     def holds(self) -> bool:
-        return not self.findings
+        return not self.problems
 
     def note(self, problem: BundleProblem, which: object = "") -> None:
-        self.findings.append(BundleFinding(problem, str(which)))
+        self.problems += 1
+        if len(self.findings) < FINDINGS_MAX:
+            self.findings.append(BundleFinding(problem, str(which)))
 
 
 class BundleVerifier:
-    def __init__(self, is_signed: SignatureCheck, public_key: bytes | None = None) -> None:
-        """With a public key, only what was signed with that one holds."""
+    def __init__(self, is_signed: SignatureCheck, public_keys: Collection[bytes] = ()) -> None:
+        """With public keys, only what was signed with these holds."""
         self._is_signed = is_signed
-        self._public_key = public_key
+        self._public_keys = frozenset(public_keys)
 
     def verify(self, lines: Iterable[bytes]) -> VerifiedBundle:
         """Lines with their ends, as a file yields them."""
@@ -116,8 +124,9 @@ class BundleVerifier:
         return seal
 
     def verify_key(self, key: bytes, key_id: str, found: VerifiedBundle) -> None:
-        found.key_id = key_id
-        is_wanted = self._public_key is None or key == self._public_key
+        if key_id not in found.key_ids:
+            found.key_ids.append(key_id)
+        is_wanted = not self._public_keys or key in self._public_keys
         if not is_wanted or hashlib.sha256(key).hexdigest()[: len(key_id)] != key_id or not key_id:
             found.note(BundleProblem.KEY, key_id)
 
@@ -148,6 +157,7 @@ class BundleReading:
         self._events = ChainWalk()
         self._last_event = 0
         self._sealed_head: str | None = None
+        self._certified_head: str | None = None
         self._roots = {LineKind.LEDGER: MerkleRoot(), LineKind.RECEIPT: MerkleRoot()}
         self._statuses: Counter[str] = Counter()
         self._contracts: set[int] = set()
@@ -166,11 +176,10 @@ class BundleReading:
         self._found.counted[kind] += 1
         match kind:
             case LineKind.BUNDLE:
-                header = msgspec.json.decode(cells[0])
-                if header["format"] != BUNDLE_FORMAT or self._lines != 1:
-                    self._found.note(BundleProblem.UNREADABLE, self._lines)
-                self._certificate = header["certificate"]
+                self._take_header(*cells)
             case LineKind.SEAL:
+                if self._lines != _SEAL_LINE:
+                    self._found.note(BundleProblem.UNREADABLE, self._lines)
                 given = [msgspec.json.decode(cell) for cell in cells]
                 self._seal = self._verifier.seal_of(given, self._found)
             case LineKind.EVENT:
@@ -178,11 +187,29 @@ class BundleReading:
             case LineKind.LEDGER | LineKind.RECEIPT:
                 self._take_row(kind, *cells)
             case LineKind.CONTRACT:
-                self._contracts.add(msgspec.json.decode(cells[0], type=int))
+                self._take_contract(*cells)
             case LineKind.END:
                 self._found.note(BundleProblem.UNREADABLE, self._lines)
             case LineKind.TEMPLATE | LineKind.HOLD | LineKind.VERDICT:
                 pass
+
+    def _take_header(self, content: msgspec.Raw) -> None:
+        header = msgspec.json.decode(content)
+        names = header["eventFields"], header["ledgerFields"], header["receiptFields"]
+        is_known = names == (list(EVENT_FIELDS), list(LEDGER_FIELDS), list(RECEIPT_FIELDS))
+        if header["format"] != BUNDLE_FORMAT or self._lines != 1 or not is_known:
+            self._found.note(BundleProblem.UNREADABLE, self._lines)
+        self._certificate = header["certificate"]
+
+    def _take_contract(
+        self, id_: msgspec.Raw, sha256: msgspec.Raw, _target: msgspec.Raw, document: msgspec.Raw
+    ) -> None:
+        """Its document is canonical JSON, so its hash is that of its bytes."""
+        contract = msgspec.json.decode(id_, type=int)
+        said = msgspec.json.decode(sha256, type=str)
+        if hashlib.sha256(bytes(document)).hexdigest() != said or contract in self._contracts:
+            self._found.note(BundleProblem.CONTRACT, contract)
+        self._contracts.add(contract)
 
     def _take_event(self, number: msgspec.Raw, said: msgspec.Raw, content: msgspec.Raw) -> None:
         sequence = msgspec.json.decode(number, type=int)
@@ -192,6 +219,8 @@ class BundleReading:
         self._last_event = sequence
         if self._seal is not None and sequence == self._seal.events:
             self._sealed_head = said_hash
+        if sequence == (self._certificate.get("eventChain") or {}).get("events"):
+            self._certified_head = said_hash
 
     def _take_row(self, kind: LineKind, said: msgspec.Raw, content: msgspec.Raw) -> None:
         leaf = leaf_hash(bytes(content))
@@ -250,6 +279,8 @@ class BundleReading:
         found, said = self._found, self._certificate
         chain = said["eventChain"] or {"events": self._last_event, "head": None}
         head = None if chain["head"] is None else bytes.fromhex(chain["head"])
+        if self._certified_head != chain["head"]:
+            found.note(BundleProblem.EVENT_HEAD, chain["events"])
         # The certificate was made before the events were written: the run may have had one more.
         self._events.end(max(chain["events"], self._last_event), self._events.head or head)
         for entry in self._events.found:

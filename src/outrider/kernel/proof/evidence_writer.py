@@ -18,8 +18,8 @@ from outrider.domain.bundles import (
 )
 from outrider.domain.errors import Conflict, NotFound
 from outrider.domain.ids import RunId, Scope
-from outrider.domain.merkle import MerkleRoot, inclusion_path, leaf_hash
-from outrider.domain.seals import SealedLeaf, unpacked
+from outrider.domain.merkle import InclusionPaths, MerkleRoot, leaf_hash
+from outrider.domain.seals import unpacked
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.proof.run_sealer import RunSealer
 from outrider.kernel.reports.certifier import Certifier
@@ -130,20 +130,19 @@ class EvidenceWriter:
         opened = await self._store.read(sealed_rows.opened(ids, bytes(seal.salt)))
         if not opened:
             raise NotFound(f"run {run_id} has no row for recipient {recipient_id}")
-        leaves = await self._leaves(run_id, seal)
-        hashes = [leaf.hash for leaf in leaves]
-        places = {leaf.id: place for place, leaf in enumerate(leaves)}
+        tree = await self._tree(run_id, seal, [each.row.id for each in opened])
+        paths = tree.paths()
         items = [
             {
                 "row": msgspec.Raw(each.row.content),
-                "place": places[each.row.id],
-                "path": [one.hex() for one in inclusion_path(hashes, places[each.row.id])],
+                "place": tree.places[each.row.id],
+                "path": [one.hex() for one in paths[each.row.id]],
                 "salt": row_salt(bytes(seal.salt), each.row.id).hex(),
                 "recipient": each.recipient,
                 "detail": each.detail,
             }
             for each in opened
-            if each.row.id in places
+            if each.row.id in paths
         ]
         return msgspec.json.encode(
             {
@@ -220,15 +219,16 @@ class EvidenceWriter:
                 hint="try again if receipts are coming in; else run `outrider verify --database`",
             )
 
-    async def _leaves(self, run_id: RunId, seal: StoredSeal) -> list[SealedLeaf]:
-        leaves: list[SealedLeaf] = []
+    async def _tree(self, run_id: RunId, seal: StoredSeal, ids: list[str]) -> InclusionPaths:
+        tree = InclusionPaths(ids)
         page = 0
         while content := await self._store.read(
             seals.sealed_page(run_id, Tree.LEDGER, page, seal.seal)
         ):
-            leaves += unpacked(content)
+            for leaf in unpacked(content):
+                tree.add(leaf.id, leaf.hash)
             page += 1
-        return leaves
+        return tree
 
 
 def _row_line(kind: LineKind, row: SealedRow, root: MerkleRoot, signed: SignedLines) -> bytes:
