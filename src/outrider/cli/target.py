@@ -1,4 +1,4 @@
-"""`outrider target`: the state of submission targets, and pause, resume or reset one."""
+"""`outrider target`: the state of submission targets; pause, resume, reset or try one."""
 
 from typing import Annotated
 
@@ -18,7 +18,7 @@ from outrider.kernel.contracts.target_keeper import TargetKeeper
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Show, pause, resume or reset submission targets.",
+    help="Show, pause, resume, reset or try submission targets.",
 )
 
 ACTOR = "cli"
@@ -75,6 +75,81 @@ def show(context: typer.Context, target: Name, as_json: Json = False) -> None:
     out.print(
         texts.Target.OPEN_JOBS_IN_DOUBT.format(open_jobs=line["openJobs"], in_doubt=line["inDoubt"])
     )
+
+
+@app.command("try")
+def try_(
+    context: typer.Context,
+    target: Name,
+    to: Annotated[str, typer.Option(help="The address, phone number or token to send to.")],
+    subject: Annotated[
+        str, typer.Option(help="Its subject, where the channel has one.")
+    ] = texts.TargetTry.SUBJECT,
+    body: Annotated[str | None, typer.Option(help="Its text; default a line that says so.")] = None,
+    seconds: Annotated[
+        float, typer.Option(min=1, max=600, help="How long to wait for the outcome.")
+    ] = 30.0,
+    as_json: Json = False,
+) -> None:
+    """Send one real message through a target, and show the request with secrets masked, the
+    provider's answer, what it means and what to fix.
+
+    It is an intent like any other and has its row in the ledger. Exits with 1 unless it was
+    accepted.
+    """
+    from outrider.cli.target_try import tried
+
+    found = execute(
+        context, lambda outrider: tried(outrider, target, to, subject, body, seconds),
+        as_json=as_json,
+    )  # fmt: skip
+    if as_json:
+        print_json(found)
+    else:
+        _print_trial(found)
+    if not found["success"]:
+        raise typer.Exit(1)
+
+
+def _print_trial(found: Document) -> None:
+    request, answer = found["request"], found["answer"]
+    if request is None:
+        out.print(texts.TargetTry.NOT_SHOWN)
+    else:
+        out.print(texts.TargetTry.REQUEST)
+        lines = [f"{name}: {value}" for name, value in request["headers"].items()]
+        out.print(escape("\n".join([request["line"], *lines, "", request["body"]])))
+        status = answer["status"]
+        is_http = status is not None
+        out.print(
+            texts.TargetTry.ANSWER.format(status=status) if is_http else texts.TargetTry.NO_ANSWER
+        )
+        out.print(escape(answer["body"]))
+    out.print(texts.TargetTry.OUTCOME.format(outcome=found["outcome"]))
+    message_id, reason, error = found["providerMessageId"], found["reason"], found["error"]
+    if message_id is not None:
+        out.print(escape(texts.TargetTry.MESSAGE_ID.format(message_id=message_id)))
+    if reason is not None:
+        out.print(escape(texts.TargetTry.REASON.format(reason=reason)))
+    if error is not None:
+        out.print(escape(texts.TargetTry.ERROR.format(error=error)))
+    if found["fix"] is not None:
+        out.print(escape(texts.TargetTry.FIX.format(fix=found["fix"])))
+    _print_evidence(found["evidence"])
+    out.print(texts.TargetTry.LEDGER.format(intent_id=found["intentId"]))
+
+
+def _print_evidence(evidence: Document) -> None:
+    key, look_up, receipts = evidence["key"], evidence["lookUp"], evidence["receipts"]
+    lines = [
+        texts.TargetTry.EVIDENCE,
+        texts.TargetTry.KEY.format(key=key) if key else texts.TargetTry.NO_KEY,
+        texts.TargetTry.LOOK_UP.format(look_up=look_up) if look_up else texts.TargetTry.NO_LOOK_UP,
+        texts.TargetTry.RECEIPTS.format(receipts=receipts)
+        if receipts
+        else texts.TargetTry.NO_RECEIPTS,
+    ]
+    out.print(escape("\n".join(lines)))
 
 
 @app.command()

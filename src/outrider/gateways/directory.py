@@ -1,6 +1,7 @@
 """All gateway families this code knows, and the one live gateway for each submission target."""
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING, Final
 from urllib.parse import quote
 
@@ -43,6 +44,7 @@ from outrider.settings import TargetSettings
 
 if TYPE_CHECKING:
     from outrider.gateways.http_client import HttpClient
+    from outrider.gateways.wire_tap import WireTap
 
 FAMILIES: Final[dict[str, Family]] = {
     family.type.name: family
@@ -225,6 +227,16 @@ class Gateways:
     def get_ready(self) -> None:
         """Load slow imports now, not between two calls of a worker."""
         self._http()
+
+    @asynccontextmanager
+    async def tapped(self, tap: "WireTap") -> AsyncIterator[None]:
+        """Shows it every message's request and answer while the block runs."""
+        client = self._http()
+        client.tap = tap
+        try:
+            yield
+        finally:
+            client.tap = None
 
     async def close(self) -> None:
         gateways, self._gateways = self._gateways, {}

@@ -88,6 +88,8 @@ class HttpClient:
         """Idle, in use, or connecting: never more than `connections`."""
         self._idle: dict[Origin, list[HttpConnection]] = {}
         self._is_closed = False
+        self.tap: Callable[[bytes, Raw | AttemptError], None] | None = None
+        """Is told of every message's request and its answer."""
 
     async def post_json(
         self,
@@ -136,6 +138,8 @@ class HttpClient:
             raw = await line.exchange(head + content, until)
         finally:
             self._put_back(origin, line)
+        if self.tap is not None:
+            self.tap(head + content, raw)
         return raw if isinstance(raw, AttemptError) else _read(raw)
 
     async def close(self) -> None:

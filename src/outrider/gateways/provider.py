@@ -50,6 +50,8 @@ from outrider.ports.target_check import CheckFailure, CheckFinding, CheckStep, C
 REFERENCE_HEADER = "X-Outrider-Reference"
 """For providers without a field for it: they ignore it, but traces and the simulator use it."""
 
+REDACTED = "[redacted]"
+
 THROTTLED = frozenset({429, 503})
 """Deferred before processing: nothing was taken."""
 
@@ -266,7 +268,7 @@ class ProviderGateway(ABC):
         answer = self._as_refusal(answer, reply)
         status = answer.status
         is_own = reply.code is not None or bool(reply.detail)
-        detail = self._detail(reply.detail or words_of(answer, quoted=not is_own))
+        detail = self._detail(reply.detail or words_of(self._masked(answer), quoted=not is_own))
         if 200 <= status < 300:
             # A success without a message id may still be a success, so it is not repeated lightly.
             silence = AttemptError(Progress.SENT_NO_ANSWER, "invalid_answer", detail)
@@ -304,10 +306,17 @@ class ProviderGateway(ABC):
         except (msgspec.DecodeError, RecursionError):
             return ProviderReply()
 
+    def _masked(self, answer: ReceivedAnswer) -> ReceivedAnswer:
+        """Before any of it is quoted: half a credential would not be recognised."""
+        body = answer.body
+        for secret in self.secret_values():
+            body = body.replace(secret.encode(), REDACTED.encode())
+        return answer if body is answer.body else replace(answer, body=body)
+
     def _detail(self, text: str) -> str:
         """Some providers repeat a bad token in their error; it is removed here."""
         for secret in self.secret_values():
-            text = text.replace(secret, "[redacted]")
+            text = text.replace(secret, REDACTED)
         return text[:ERROR_DETAIL_MAX_CHARACTERS]
 
     def not_signed_in(self, refusal: CallResult, url: URL, credential: str) -> CheckFinding:

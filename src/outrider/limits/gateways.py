@@ -53,6 +53,8 @@ HTTP_CONNECTIONS = 256
 HTTP_CONNECT_SECONDS = 5.0
 HTTP_IDLE_SECONDS = 15.0
 ERROR_DETAIL_MAX_CHARACTERS = 300
+WIRE_TAP_MAX_CHARACTERS = 4_000
+"""Of a body that is shown to a person."""
 CHECK_SECONDS = 10.0
 """How long the check of one target may take, whatever its own timeout is."""
 CHECK_OVERTIME_SECONDS = 1.0

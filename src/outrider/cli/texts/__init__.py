@@ -59,6 +59,7 @@ from outrider.cli.texts.operations import (
     ReceiveMail,
     Suppression,
     Target,
+    TargetTry,
     Verify,
     Workers,
 )
@@ -102,6 +103,7 @@ __all__ = [
     "Session",
     "Suppression",
     "Target",
+    "TargetTry",
     "Verify",
     "Watching",
     "WebServer",

@@ -163,6 +163,68 @@ class Target:
     NOT_FOUND = "there is no submission target '{target}'"
 
 
+class TargetTry:
+    SUBJECT = "Test message from Outrider"
+    BODY = "This is a test message from Outrider ({intent_id})."
+    BUSY = "{jobs} open jobs wait for '{target}', and would be sent along with a test message"
+    BUSY_HINT = (
+        "send it through the running workers instead: outrider intent submit ID --target {target}"
+        ' --payload \'{{"to": "{to}", "body": "…"}}\''
+    )
+    NOT_SHOWN = "request: not shown; the reason below says how far it got"
+    REQUEST = "[bold]request[/bold]"
+    ANSWER = "[bold]answer: HTTP {status}[/bold]"
+    NO_ANSWER = "[bold]answer: none[/bold]"
+    OUTCOME = "[bold]outcome: {outcome}[/bold]"
+    MESSAGE_ID = "provider's message id: {message_id}"
+    REASON = "reason: {reason}"
+    ERROR = "error: {error}"
+    FIX = "what to fix: {fix}"
+    LEDGER = "ledger: outrider intent show {intent_id}"
+    EVIDENCE = "if a call gets no answer:"
+    KEY = "  key: a repeat within {key} sends nothing twice"
+    NO_KEY = "  key: none"
+    LOOK_UP = "  look-up: {look_up}"
+    NO_LOOK_UP = "  look-up: none"
+    RECEIPTS = "  receipts: our reference comes back in {receipts}"
+    NO_RECEIPTS = "  receipts: not set up for this target (docs/provider-receipts.md)"
+    WAITING = (
+        "It waits: `outrider target show` says for what, and `outrider target reset` tries again at"
+        " once. It is sent when that is over."
+    )
+    IN_DOUBT = "The call got no answer. `outrider doubts list` shows what it waits for."
+    OTHERWISE = "The provider's answer says what it does not accept."
+    UNAUTHORIZED = (
+        "The provider refuses the credential: check its value, its permissions and its account,"
+        " then run `outrider check`."
+    )
+    SENDER = (
+        "The provider does not let this account send from this address: verify the sender or its"
+        " domain there, or set the option `from`."
+    )
+    ACCOUNT = "The account may not send now: it is paused, pending or out of credit."
+    SETUP = (
+        "An option names something that the provider does not have: check the target's options and"
+        " gatewayUrl."
+    )
+    TEMPLATE = "The provider does not know the template, or has not approved it."
+    RECIPIENT = "The provider does not accept this recipient: try another --to."
+    SUPPRESSED = (
+        "The provider suppresses this recipient after a bounce, a complaint or an opt-out: remove"
+        " it from its suppression list, or try another --to."
+    )
+    UNREGISTERED = "The app is no longer on this device: try another --to."
+    THROTTLED = "The provider asks to wait: set rate_per_second to the account's limit."
+    UNREACHABLE = (
+        "Nothing can be reached there: check the host and port in gatewayUrl, and firewalls on the"
+        " way. A private address needs allow_private_gateways = true."
+    )
+    CERTIFICATE = (
+        "The server's certificate is not trusted here: check the host in gatewayUrl, or name its"
+        " authority with SSL_CERT_FILE."
+    )
+
+
 class Workers:
     NONE = "no server or worker is running"
     NEXT_PAGE = "next: outrider workers --after {next}"
