@@ -467,6 +467,7 @@ async def test_targets_are_listed_with_their_execution_and_state(tmp_path: Path)
             "ratePerSecond": None, "burst": 1, "breakerFailures": 20, "breakerSeconds": 15.0,
             "retryFirstSeconds": 5.0, "retryFactor": 1.0, "retryCapSeconds": 3600.0,
             "timeoutSeconds": None, "concurrency": None, "fallback": None,
+                "fallbackWhenDown": False, "warmUp": None,
         }  # fmt: skip
         headers = await strangers_headers(server.services.outrider)
         _, theirs = await get(server, "/targets", headers=headers)

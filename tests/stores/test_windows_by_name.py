@@ -86,6 +86,7 @@ ENTRY: dict[str, object] = {
     "actor": "ana",
     "event": "campaign.created",
     "detail": '{"name": "spring"}',
+    "content": "5a" * 32,
 }
 
 

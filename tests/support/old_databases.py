@@ -122,7 +122,10 @@ async def schema(database: str) -> list[tuple[Any, ...]]:
             " FROM pg_constraint WHERE connamespace = 'public'::regnamespace",
             "SELECT tgname, pg_get_triggerdef(oid) FROM pg_trigger WHERE NOT tgisinternal",
             "SELECT proname, pg_get_functiondef(oid) FROM pg_proc"
-            " WHERE pronamespace = 'public'::regnamespace",
+            " WHERE pronamespace = 'public'::regnamespace AND prokind = 'f'",
+            "SELECT aggfnoid::text, aggtransfn::text, aggtranstype::regtype::text, agginitval"
+            " FROM pg_aggregate JOIN pg_proc AS p ON p.oid = aggfnoid"
+            " WHERE p.pronamespace = 'public'::regnamespace",
             "SELECT viewname, definition FROM pg_views WHERE schemaname = 'public'",
         ]
         return [row for part in parts for row in sorted(await raw.run(part), key=repr)]

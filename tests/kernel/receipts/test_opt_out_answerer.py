@@ -213,8 +213,9 @@ def test_settings_name_a_language_that_there_is_and_texts_that_are_some() -> Non
     assert OptOutAnswers(stop="Bye").text(OptOutWord.STOP, "STOP") == "Bye"
 
 
-def test_twilio_answers_itself() -> None:
-    assert {name for name, each in GATEWAY_TYPES.items() if each.answers_opt_outs} == {"twilio_sms"}
+def test_twilio_and_telnyx_answer_themselves() -> None:
+    answering = {name for name, each in GATEWAY_TYPES.items() if each.answers_opt_outs}
+    assert answering == {"twilio_sms", "telnyx"}
 
 
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.storm)])

@@ -32,6 +32,7 @@ BATCH = 100
 """So small that there are more jobs than all processes together work on at once."""
 ROUNDS = 5
 ROUND_SECONDS = 0.5
+TRIES = 2
 BUILD_UP_SECONDS = 1.0
 
 
@@ -148,12 +149,30 @@ async def test_on_temporal_messages_of_others_start_within_a_second(
 async def check_that_nobody_waits(
     deployment: Deployment, gateway: WitnessGateway, scale: Scale, load: str
 ) -> None:
+    """Twice if need be: a machine busy with other tests can stop for seconds, once. Who is starved
+    by a campaign is late every time."""
     key = await deployment.key_of("another/project/production")
-    within = BEGINS_WITHIN_SECONDS + 2 * await idle_seconds(deployment, gateway)
-    await begin(deployment, load, scale)
+    late = {}
+    for first in range(0, TRIES * scale.rounds, scale.rounds):
+        within = BEGINS_WITHIN_SECONDS + 2 * await idle_seconds(deployment, gateway, first)
+        await begin(deployment, load, scale)
+        late = await late_messages(
+            deployment, gateway, key, range(first, first + scale.rounds), within
+        )
+        if not late:
+            break
+    assert not late, f"{len(late)} began late or not at all, {TRIES} times: {late}"
+    if load == "limited":
+        limited = [r for r in gateway.requests() if r.path.startswith("/limited")]
+        assert len(limited) > RATE_PER_SECOND, "the rate-limited campaign goes on all the while"
+
+
+async def late_messages(
+    deployment: Deployment, gateway: WitnessGateway, key: str, rounds: range, within: float
+) -> dict[str, float | str]:
     submitted: dict[str, float] = {}
     offers: list[Launched] = []
-    for number in range(scale.rounds):
+    for number in rounds:
         ours, theirs = phone(60_000_000 + number), phone(70_000_000 + number)
         submitted[ours] = await deployment.submit(f"ours-{number}", INTENTS, ours)
         submitted[theirs] = await deployment.submit(f"theirs-{number}", TENANT, theirs, key=key)
@@ -163,29 +182,25 @@ async def check_that_nobody_waits(
             submitted[phone(first)] = offer.at
             offers.append(offer)
         await asyncio.sleep(ROUND_SECONDS)
-    # Who has not begun when the time of the last is over is late, and told so below.
+    # Who has not begun when the time of the last is over is late, and told so.
     with suppress(AssertionError):
         await eventually(lambda: submitted.keys() <= gateway.first_began().keys(), seconds=within)
     began = gateway.first_began()
-    late = {
+    for offer in offers:
+        run = await deployment.until_run_ended(offer.run_id, 5.0)
+        assert run["accounting"]["sent"] == OFFER_RECIPIENTS, run
+    return {
         to: round(began[to] - at, 2) if to in began else "not begun"
         for to, at in submitted.items()
         if to not in began or began[to] - at > within
     }
-    assert not late, f"{len(late)} of {len(submitted)} began late or not at all: {late}"
-    for offer in offers:
-        run = await deployment.until_run_ended(offer.run_id, 5.0)
-        assert run["accounting"]["sent"] == OFFER_RECIPIENTS, run
-    if load == "limited":
-        limited = [r for r in gateway.requests() if r.path.startswith("/limited")]
-        assert len(limited) > RATE_PER_SECOND, "the rate-limited campaign goes on all the while"
 
 
-async def idle_seconds(deployment: Deployment, gateway: WitnessGateway) -> float:
+async def idle_seconds(deployment: Deployment, gateway: WitnessGateway, first: int) -> float:
     """How long a message takes to begin while nothing else is sent: what the machine makes of it,
     busy with other tests as it may be."""
     took = []
-    for number in range(IDLE_ROUNDS):
+    for number in range(first, first + IDLE_ROUNDS):
         to = phone(90_000_000 + number)
         at = await deployment.submit(f"idle-{number}", INTENTS, to)
         await deployment.until_intent(
