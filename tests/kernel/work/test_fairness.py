@@ -196,7 +196,7 @@ async def late_messages(
     }
 
 
-async def idle_seconds(deployment: Deployment, gateway: WitnessGateway, first: int) -> float:
+async def idle_seconds(deployment: Deployment, gateway: WitnessGateway, first: int = 0) -> float:
     """How long a message takes to begin while nothing else is sent: what the machine makes of it,
     busy with other tests as it may be."""
     took = []
