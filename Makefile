@@ -75,6 +75,7 @@ docs: setup ## write the generated pages anew
 	$(BIN)/python scripts/flow_picture.py
 	$(BIN)/python scripts/runbook_page.py
 	$(BIN)/python scripts/settings_page.py
+	$(BIN)/python scripts/client_code.py
 	$(BIN)/python bench/page.py
 	$(BIN)/python bench/capacity_page.py
 
