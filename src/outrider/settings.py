@@ -48,6 +48,7 @@ from outrider.limits.engines import (
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
 from outrider.limits.kernel import Limits
 from outrider.ports.secrets import known_schemes
+from outrider.retention_settings import RetentionSettings
 from outrider.setting_sources import (
     FILE,
     ContractNames,
@@ -211,6 +212,8 @@ class Settings(BaseSettings):
     """Where artifacts are kept: a folder, or the URL of an object store."""
     artifact_days: dict[str, Annotated[int, Field(ge=1, le=36_500)]] = Field(default_factory=dict)
     """How long artifacts are kept, by kind; `*` is for all others."""
+    retention: RetentionSettings = Field(default_factory=RetentionSettings)
+    """When old runs and messages are retired: never, unless it says so."""
     authorisation: str | None = None
     """`package.module:Class`: who may steer runs, if keys and scopes do not decide that."""
     spool: Path = Path("outrider-spool")

@@ -14,6 +14,7 @@ from outrider import stores
 from outrider.domain.emissions import Emission, event_texts
 from outrider.domain.errors import Conflict, IdempotencyConflict
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
+from outrider.domain.retention import event_memory_key
 from outrider.stores.compiler import Dialect
 from outrider.stores.statements import load_statements, to_positional
 from outrider.system import SystemIds
@@ -59,6 +60,7 @@ class _Row(NamedTuple):
     fingerprint: str
     trace_parent: str | None
     now: datetime
+    memory_key: str
 
 
 async def emit_in_postgres(
@@ -100,6 +102,7 @@ def emit_in_sqlite(
         "occurred_at": _text(row.occurred_at),
         "now": _text(row.now),
         "fingerprint": bytes.fromhex(row.fingerprint),
+        "memory_key": bytes.fromhex(row.memory_key),
     }
     if _found(connection, "emit_event", values):
         return True
@@ -114,7 +117,7 @@ def _row(emission: Emission, scope: Scope, trace_parent: str | None) -> _Row:
     occurred = emission.occurred_at or now
     return _Row(
         SystemIds().new(), *scope, emission.event_id, emission.trigger, occurred.astimezone(UTC),
-        *texts, trace_parent, now,
+        *texts, trace_parent, now, event_memory_key(emission.event_id),
     )  # fmt: skip
 
 

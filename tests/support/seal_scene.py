@@ -5,7 +5,9 @@ from pathlib import Path
 
 from outrider.domain.ids import OutboxId, RunId
 from outrider.domain.receipts import ReceiptEvent
+from outrider.files.artifact_store import LocalArtifacts
 from outrider.kernel.proof.audit_chainer import AuditChainer
+from outrider.kernel.proof.bundle_verifier import BundleVerifier
 from outrider.kernel.proof.database_verifier import DatabaseVerifier, Verification
 from outrider.kernel.proof.run_sealer import RunSealer
 from outrider.kernel.proof.seal_verifier import SealVerifier
@@ -28,6 +30,7 @@ class SealScene:
         self.foundation = self.scene.foundation
         self.key = EvidenceKey(None, load_secrets(), folder)
         self.sealer = RunSealer(self.foundation, self.key, os.urandom)
+        self._artifacts = LocalArtifacts(folder / "artifacts")
         self._chainer = AuditChainer(self.foundation)
 
     async def ended(self, count: int = 3) -> tuple[RunId, list[OutboxId]]:
@@ -52,7 +55,8 @@ class SealScene:
 
     async def verified(self) -> Verification:
         verifier = SealVerifier(self.foundation, self.key, is_signed)
-        return await DatabaseVerifier(self.foundation, verifier).verify()
+        bundles = BundleVerifier(is_signed)
+        return await DatabaseVerifier(self.foundation, verifier, bundles, self._artifacts).verify()
 
     async def findings(self) -> list[tuple[str, str, str]]:
         """Without the event that `complete_runs` has appended by hand."""

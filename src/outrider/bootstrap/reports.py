@@ -1,13 +1,19 @@
 """What is read and proven after the fact: certificates, explanations, previews, run histories."""
 
 import os
+from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING
 
 from outrider.bootstrap.access import AccessRoles
 from outrider.bootstrap.contracts import ContractRoles
+from outrider.bootstrap.storage import StorageRoles
+from outrider.kernel.proof.bundle_verifier import BundleVerifier
 from outrider.kernel.proof.database_verifier import DatabaseVerifier
 from outrider.kernel.proof.evidence_writer import EvidenceWriter
+from outrider.kernel.proof.message_retirer import MessageRetirer
+from outrider.kernel.proof.retention_keeper import RetentionKeeper
+from outrider.kernel.proof.run_retirer import RunRetirer
 from outrider.kernel.proof.run_sealer import RunSealer
 from outrider.kernel.proof.seal_verifier import SealVerifier
 from outrider.kernel.reports.certifier import Certifier
@@ -23,7 +29,7 @@ if TYPE_CHECKING:
     from outrider.secrets.signing import EvidenceKey
 
 
-class ReportRoles(ContractRoles, AccessRoles):
+class ReportRoles(ContractRoles, AccessRoles, StorageRoles):
     @cached_property
     def certifier(self) -> Certifier:
         return Certifier(self.foundation, self.reference_memory)
@@ -40,14 +46,39 @@ class ReportRoles(ContractRoles, AccessRoles):
 
     @cached_property
     def evidence_writer(self) -> EvidenceWriter:
-        return EvidenceWriter(self.foundation, self.certifier, self.run_sealer, self.evidence_key)
+        return EvidenceWriter(
+            self.foundation, self.certifier, self.run_sealer, self.evidence_key, self.artifacts
+        )
+
+    @cached_property
+    def run_retirer(self) -> RunRetirer:
+        from outrider.secrets.signing import is_signed
+
+        return RunRetirer(
+            self.foundation, self.evidence_writer, self.artifacts, is_signed, self._key_memory
+        )
+
+    @property
+    def _key_memory(self) -> timedelta:
+        return timedelta(days=self.settings.retention.memory_days)
+
+    @cached_property
+    def message_retirer(self) -> MessageRetirer:
+        return MessageRetirer(self.foundation, self._key_memory)
+
+    @cached_property
+    def retention_keeper(self) -> RetentionKeeper:
+        days = self.settings.retention.after_days
+        after = None if days is None else timedelta(days=days)
+        return RetentionKeeper(self.foundation, self.run_retirer, self.message_retirer, after)
 
     @cached_property
     def database_verifier(self) -> DatabaseVerifier:
         from outrider.secrets.signing import is_signed
 
         seal_verifier = SealVerifier(self.foundation, self.evidence_key, is_signed)
-        return DatabaseVerifier(self.foundation, seal_verifier)
+        bundles = BundleVerifier(is_signed)
+        return DatabaseVerifier(self.foundation, seal_verifier, bundles, self.artifacts)
 
     @cached_property
     def previewer(self) -> Previewer:

@@ -71,6 +71,7 @@ class WorkRoles(ReceiptRoles, WorkflowRoles, BusRoles):
             "registry follower": self.registry_follower.run,
             "audit chainer": self.audit_chainer.run,
             "run sealer": self.run_sealer.run,
+            "retention keeper": self.retention_keeper.run,
             "stop sweeper": StopSweeper(self.foundation).run,
             "spool": self.step_recorder(this_worker()).reconcile,
             **{f"bus relay {relay.name}": relay.run for relay in self.bus_relays},

@@ -17,6 +17,7 @@ class Commands(LazyGroup):
         "migrate": "outrider.cli.database:migrate",
         "check": "outrider.cli.database:check",
         "verify": "outrider.cli.verify:verify",
+        "retire": "outrider.cli.retire:retire",
         "alerts": "outrider.cli.alerts:alerts",
         "serve": "outrider.cli.serve:serve",
         "work": "outrider.cli.work:work",

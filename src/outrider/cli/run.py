@@ -76,7 +76,8 @@ def certificate(context: typer.Context, run_id: Id, as_json: Json = False) -> No
     """Show the launch certificate, counted from the ledger. Exits with 1 if it does not hold."""
 
     async def here(outrider: Outrider) -> Document:
-        return certificate_document(await outrider.certifier.certify(DEFAULT_SCOPE, RunId(run_id)))
+        proof = await outrider.certifier.document(DEFAULT_SCOPE, RunId(run_id))
+        return document_of(CertificateAnswer.model_validate(proof))
 
     proof = execute(
         context,

@@ -165,6 +165,8 @@ def _print(found: Verification) -> None:
         out.print(texts.Verify.BEFORE_CHAIN.format(events=found.before_chain), style="dim")
     if found.unsealed:
         out.print(texts.Verify.UNSEALED.format(runs=found.unsealed), style="dim")
+    if found.retired:
+        out.print(texts.Verify.RETIRED.format(runs=found.retired), style="dim")
     if found.receipts_since:
         out.print(texts.Verify.RECEIPTS_SINCE.format(receipts=found.receipts_since), style="dim")
     if found.other_keys:
@@ -198,6 +200,7 @@ def _document(found: Verification) -> Document:
         "beforeChain": found.before_chain,
         "waiting": found.waiting,
         "unsealed": found.unsealed,
+        "retired": found.retired,
         "receiptsSince": found.receipts_since,
         "otherKeys": sorted(found.other_keys),
         "tampered": found.tampered,

@@ -38,6 +38,11 @@ class ChainWalk:
     _hash: bytes | None = None
     _last: int = 0
 
+    @classmethod
+    def behind(cls, last: int, head: bytes | None) -> "ChainWalk":
+        """A walk that begins behind entries that were retired."""
+        return cls(_hash=head, _last=last)
+
     def step(self, sequence: int, stored: bytes | None, content: bytes | None) -> None:
         """The next entry by sequence: its hash as stored, and that of its content, None where the
         content is gone."""

@@ -15,5 +15,15 @@ SEAL_REST_SHARE = 3.0
 RESEAL_FIRST_SECONDS = 3_600.0
 RESEAL_UNTIL_SECONDS = 60 * 86_400.0
 """Receipts that come later than this after a run's end are not sealed."""
+RETIRE_WINDOW_ROWS = 500
+RETIRE_WINDOW_PAGES = 100
+RETIRE_RUNS_LOOKED_AT = 100
+RETIRE_HELD_SECONDS = 900.0
+"""How long one process retires a run before another may go on with it; it says so once a minute."""
+RETIRE_HOLD_AGAIN_SECONDS = 60.0
+RETIRE_REST_SHARE = 1.0
+RETIRE_LOOK_SECONDS = 3_600.0
+RETIRE_MIN_DAYS = 1
+RETIRE_MEMORY_DAYS = 400
 SEALS_MAX = 1_000
 SALT_BYTES = 32

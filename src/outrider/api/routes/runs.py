@@ -87,8 +87,8 @@ async def explain(run_id: str, outrider: Wired, asker: Asker) -> RunExplanation:
     summary="Get the launch certificate, counted from the ledger",
 )
 async def certificate(run_id: str, outrider: Wired, asker: Asker) -> CertificateAnswer:
-    proof = await outrider.certifier.certify(asker.scope, RunId(run_id))
-    return CertificateAnswer.model_validate(proof.as_document())
+    proof = await outrider.certifier.document(asker.scope, RunId(run_id))
+    return CertificateAnswer.model_validate(proof)
 
 
 @router.get(

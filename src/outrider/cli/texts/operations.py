@@ -248,12 +248,26 @@ class Verify:
         " audit log"
     )
     UNSEALED = "{runs:,} runs are not sealed: they go on, or ended before there were seals"
+    RETIRED = "{runs:,} runs are retired: their bundles were checked instead"
     RECEIPTS_SINCE = "{receipts:,} receipts came after the last seal of their run"
     OTHER_KEYS = "signed by keys of other machines, which the database names: {keys}"
     BEFORE_CHAIN = "{events:,} events are from before there were hash chains: nothing protects them"
     WAITING = "{entries:,} entries of the audit log are not chained yet"
     HOLDS = "[green]Nothing was edited, removed or inserted.[/green]"
     TAMPERED = "[red]{rows:,} findings: something was changed behind Outrider's back.[/red]"
+
+
+class Retire:
+    DONE = (
+        "[green]retired[/green] what ended before {before}: {runs:,} runs with {rows:,} messages,"
+        " {messages:,} single messages, {events:,} events, {receipts:,} receipts without a message"
+    )
+    WOULD = (
+        "would retire what ended before {before}: {runs:,} runs with {rows:,} messages,"
+        " {messages:,} single messages. Nothing was changed"
+    )
+    KEPT = "[yellow]kept[/yellow] {run_id}: {why}"
+    MORE_KEPT = "… and {runs:,} more"
 
 
 class BundleProblems:

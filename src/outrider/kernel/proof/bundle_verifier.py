@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import AsyncIterable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -39,6 +39,11 @@ class VerifiedBundle:
     run_id: str | None = None
     key_ids: list[str] = field(default_factory=list)
     """Which keys signed it: two where the key was replaced between the seal and the bundle."""
+    certificate: dict[str, Any] = field(default_factory=dict)
+    seal: Seal | None = None
+    last_event: int = 0
+    head: bytes | None = None
+    """The hash of the last event."""
     counted: Counter[str] = field(default_factory=Counter)
     findings: list[BundleFinding] = field(default_factory=list)
     """The first of them; `problems` counts all."""
@@ -70,6 +75,22 @@ class BundleVerifier:
                 reading.take(last)
             last = line
         reading.end(last)
+        return found
+
+    async def verify_pieces(self, pieces: AsyncIterable[bytes]) -> VerifiedBundle:
+        """A bundle as a store reads it, in pieces of any size."""
+        found = VerifiedBundle()
+        reading = BundleReading(found, self)
+        last, rest = b"", b""
+        async for piece in pieces:
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                if last:
+                    reading.take(last)
+                last = line + b"\n"
+        if rest and last:
+            reading.take(last)
+        reading.end(rest or last)
         return found
 
     def verify_inclusion(self, content: bytes) -> VerifiedBundle:
@@ -234,6 +255,9 @@ class BundleReading:
             self._used.add(row[_CONTRACT])
 
     def end(self, line: bytes) -> None:
+        found = self._found
+        found.certificate, found.seal = self._certificate, self._seal
+        found.last_event, found.head = self._last_event, self._events.head
         self._verify_end(line)
         self._verify_seal()
         try:

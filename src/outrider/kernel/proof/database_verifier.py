@@ -4,6 +4,7 @@ It reads, in pages, beside running workers. Whoever can rewrite a chain from som
 head included, is found only by a head that is kept elsewhere: docs/explanation/evidence.md.
 """
 
+import hashlib
 import json
 from collections import Counter
 from collections.abc import AsyncIterator
@@ -11,16 +12,20 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from outrider.domain.chain_walk import ChainWalk, TamperedEntry, Tampering
+from outrider.domain.errors import NotFound
 from outrider.domain.event_chain import content_hash
 from outrider.domain.ids import RunId
 from outrider.domain.run_events import RunEventType
 from outrider.kernel.foundation import Foundation
+from outrider.kernel.proof.bundle_verifier import BundleVerifier
 from outrider.kernel.proof.seal_verifier import SealVerifier
-from outrider.kernel.transactions import chains, seals
+from outrider.kernel.transactions import chains, retirement, seals
 from outrider.kernel.transactions.chains import AuditHead, AuditLink, ChainedRun
 from outrider.kernel.transactions.paging import FIRST
+from outrider.kernel.transactions.retirement import RETIRED, Retirement
 from outrider.kernel.transactions.seals import SEALED, Tree
 from outrider.limits.proof import FINDINGS_MAX, VERIFY_PAGE_ROWS, VERIFY_PAGE_RUNS
+from outrider.ports.artifacts import ArtifactStore
 
 SealsOfRuns = dict[RunId, dict[int, str]]
 """The hash of each seal of each run."""
@@ -34,6 +39,7 @@ class Proven(StrEnum):
     RUN = "run"
     RUN_EVENT = "run_event"
     SEAL = "seal"
+    BUNDLE = "bundle"
     LEDGER_ROW = "ledger_row"
     RECEIPT = "receipt"
     AUDIT_ENTRY = "audit_entry"
@@ -61,6 +67,8 @@ class Verification:
     """Entries of the audit log that are not chained yet."""
     unsealed: int = 0
     """Runs that are not sealed: they have not ended, or only just, or before there were seals."""
+    retired: int = 0
+    """Runs of which there is only the bundle, which was verified instead."""
     receipts_since: int = 0
     """Receipts that came after the last seal of their run."""
     other_keys: set[str] = field(default_factory=set)
@@ -79,17 +87,27 @@ class Verification:
 
 
 class DatabaseVerifier:
-    def __init__(self, foundation: Foundation, seal_verifier: SealVerifier) -> None:
+    def __init__(
+        self, foundation: Foundation, seal_verifier: SealVerifier, bundle_verifier: BundleVerifier,
+        artifacts: ArtifactStore,
+    ) -> None:  # fmt: skip
         self._store = foundation.store
         self._seal_verifier = seal_verifier
+        self._bundle_verifier = bundle_verifier
+        self._artifacts = artifacts
 
     async def verify(self) -> Verification:
         found = Verification()
         began, sealed = False, SealsOfRuns()
         async for run in self._runs():
             found.checked[Proven.RUN] += 1
-            walk, moved_at = await self._verify_events(run, found)
-            sealed[run.run_id] = await self._verify_seals(run.run_id, moved_at, found)
+            kept = None
+            if run.is_retired:
+                kept = await self._store.read(retirement.of_run(run.run_id))
+            walk, moved_at = await self._verify_events(run, kept, found)
+            sealed[run.run_id] = await self._verify_seals(run.run_id, moved_at, kept, found)
+            if run.is_retired:
+                await self._verify_bundle(run.run_id, kept, sealed[run.run_id], found)
             # Ids grow with time, so that no run is older than those before it.
             if began and walk.head is None and walk.before_chain:
                 found.note(TamperedRow(Proven.RUN, Tampering.UNCHAINED, run.run_id, run.run_id))
@@ -109,9 +127,12 @@ class DatabaseVerifier:
                 return
             after = page[-1].run_id
 
-    async def _verify_events(self, run: ChainedRun, found: Verification) -> tuple[ChainWalk, int]:
+    async def _verify_events(
+        self, run: ChainedRun, kept: Retirement | None, found: Verification
+    ) -> tuple[ChainWalk, int]:
         """Up to the counter that was read with the head: the run may go on meanwhile."""
-        walk, after, moved_at = ChainWalk(), 0, 0
+        after, moved_at = (kept.events if kept else 0), 0
+        walk = ChainWalk.behind(after, kept.head if kept else None)
         while True:
             page = await self._store.read(
                 chains.events_after(run.run_id, after, run.last_seq, VERIFY_PAGE_ROWS)
@@ -134,9 +155,12 @@ class DatabaseVerifier:
         return walk, moved_at
 
     async def _verify_seals(
-        self, run_id: RunId, moved_at: int, found: Verification
+        self, run_id: RunId, moved_at: int, kept: Retirement | None, found: Verification
     ) -> dict[int, str]:
-        sealing = await self._seal_verifier.verify(run_id, moved_at)
+        verifier = self._seal_verifier
+        sealing = await (
+            verifier.verify_signatures(run_id) if kept else verifier.verify(run_id, moved_at)
+        )
         found.checked[Proven.LEDGER_ROW] += sealing.checked
         found.unsealed += not sealing.is_sealed
         found.receipts_since += sealing.receipts_since
@@ -148,6 +172,32 @@ class DatabaseVerifier:
         for tree, id_, how in sealing.rows:
             found.note(TamperedRow(_ROWS[tree], how, run_id, id_))
         return sealing.hashes
+
+    async def _verify_bundle(
+        self, run_id: RunId, kept: Retirement | None, sealed: dict[int, str], found: Verification
+    ) -> None:
+        """It has to be the one that was committed, to hold, and to end where the run was."""
+        found.retired += 1
+        found.checked[Proven.BUNDLE] += 1
+        digest = hashlib.sha256()
+        try:
+            if kept is None or kept.reference is None:
+                raise NotFound(run_id)
+            pieces = _hashed(self._artifacts.read(kept.reference), digest)
+            bundle = await self._bundle_verifier.verify_pieces(pieces)
+        except NotFound:
+            found.note(TamperedRow(Proven.BUNDLE, Tampering.REMOVED, run_id, run_id))
+            return
+        seal = bundle.seal
+        is_kept = (
+            bundle.holds
+            and (digest.hexdigest(), bundle.last_event) == (kept.sha256, kept.events)
+            and bundle.head == (None if kept.head is None else bytes(kept.head))
+            and seal is not None
+            and (seal.run_id, sealed.get(seal.seal)) == (run_id, seal.hash())
+        )
+        if not is_kept:
+            found.note(TamperedRow(Proven.BUNDLE, Tampering.EDITED, run_id, run_id))
 
     async def _heads(self) -> AsyncIterator[AuditHead]:
         after = FIRST
@@ -193,9 +243,15 @@ class DatabaseVerifier:
     ) -> None:
         """Who removes a seal, so that a changed run is sealed anew, is found by the audit log."""
         entry = link.entry
-        if entry is None or entry.event != SEALED or entry.run_id is None:
+        if entry is None or entry.event not in (SEALED, RETIRED) or entry.run_id is None:
             return
         detail = json.loads(entry.detail)
+        if entry.event == RETIRED:
+            kept = await self._store.read(retirement.of_run(RunId(entry.run_id)))
+            if kept is None or kept.sha256 != detail["sha256"]:
+                how = Tampering.REMOVED if kept is None else Tampering.EDITED
+                found.note(TamperedRow(Proven.BUNDLE, how, entry.run_id, entry.run_id))
+            return
         run_id, number = RunId(entry.run_id), int(detail["seal"])
         if number not in sealed.get(run_id, {}):
             # Perhaps only since its run was looked at.
@@ -228,6 +284,12 @@ class DatabaseVerifier:
             after = page[-1].id
         for run_id in sorted(lost):
             found.note(TamperedRow(Proven.RUN, Tampering.REMOVED, run_id, run_id))
+
+
+async def _hashed(pieces: AsyncIterator[bytes], digest: "hashlib._Hash") -> AsyncIterator[bytes]:
+    async for piece in pieces:
+        digest.update(piece)
+        yield piece
 
 
 def _content(link: AuditLink) -> bytes | None:

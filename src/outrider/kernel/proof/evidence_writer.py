@@ -28,6 +28,7 @@ from outrider.kernel.transactions import (
     evidence,
     ledger_items,
     policy_holds,
+    retirement,
     run_records,
     sealed_rows,
     seals,
@@ -43,6 +44,7 @@ from outrider.kernel.transactions.sealed_rows import (
 from outrider.kernel.transactions.seals import StoredSeal, Tree
 from outrider.limits.campaigns import MESSAGES_MAX
 from outrider.limits.proof import SEAL_PAGE_ROWS, VERIFY_PAGE_ROWS
+from outrider.ports.artifacts import ArtifactStore
 from outrider.ports.signing import Signer
 
 
@@ -76,15 +78,21 @@ def end_line(digest: bytes, lines: int, key_id: str, public_key: bytes, signatur
 
 class EvidenceWriter:
     def __init__(
-        self, foundation: Foundation, certifier: Certifier, sealer: RunSealer, signer: Signer
-    ) -> None:
+        self, foundation: Foundation, certifier: Certifier, sealer: RunSealer, signer: Signer,
+        artifacts: ArtifactStore,
+    ) -> None:  # fmt: skip
         self._store = foundation.store
         self._certifier = certifier
         self._sealer = sealer
         self._signer = signer
+        self._artifacts = artifacts
 
     async def bundle(self, scope: Scope, run_id: RunId) -> AsyncIterator[bytes]:
-        """The bundle, line by line."""
+        """The bundle, line by line; of a retired run, the one that was kept, in pieces."""
+        if (reference := await self._kept(scope, run_id)) is not None:
+            async for piece in self._artifacts.read(reference):
+                yield piece
+            return
         seal = await self._sealed(scope, run_id)
         certificate = await self._certifier.certify(scope, run_id)
         signed = SignedLines(self._signer)
@@ -122,6 +130,11 @@ class EvidenceWriter:
 
     async def inclusion(self, scope: Scope, run_id: RunId, recipient_id: str) -> bytes:
         """One recipient's rows with the paths from them to the root; and their salts."""
+        if await self._kept(scope, run_id) is not None:
+            raise Conflict(
+                f"run {run_id} is retired: who its rows were for is not known any more",
+                hint="its whole bundle is still there",
+            )
         seal = await self._sealed(scope, run_id)
         found = await self._store.read(
             ledger_items.whole_of_recipient(scope, run_id, recipient_id, MESSAGES_MAX)
@@ -152,6 +165,16 @@ class EvidenceWriter:
                 "items": items,
             }
         )
+
+    async def _kept(self, scope: Scope, run_id: RunId) -> str | None:
+        """Where the bundle of a retired run is."""
+        await self._store.read(run_records.run(scope, run_id))
+        found = await self._store.read(retirement.of_run(run_id))
+        if found is None:
+            return None
+        if found.reference is None:
+            raise NotFound(f"the bundle of run {run_id} is gone")
+        return found.reference
 
     async def _sealed(self, scope: Scope, run_id: RunId) -> StoredSeal:
         """The run's last seal, with all receipts that are there by now."""

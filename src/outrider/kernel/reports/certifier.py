@@ -7,6 +7,9 @@ import hashlib
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any, cast
+
+import msgspec
 
 from outrider.domain.ids import RunId, Scope
 from outrider.domain.outbox import Accounting
@@ -20,6 +23,7 @@ from outrider.kernel.transactions import (
     doubts,
     ledger_pages,
     policy_holds,
+    retirement,
     run_records,
     seals,
 )
@@ -179,6 +183,14 @@ class Certifier:
         self._clock = foundation.clock
         self._limits = foundation.limits
         self._declared = declared
+
+    async def document(self, scope: Scope, run_id: RunId) -> dict[str, Any]:
+        """The certificate as it is published; of a retired run, the one in its bundle."""
+        await self._store.read(run_records.run(scope, run_id))
+        kept = await self._store.read(retirement.of_run(run_id))
+        if kept is not None:
+            return cast("dict[str, Any]", msgspec.json.decode(kept.certificate))
+        return (await self.certify(scope, run_id)).as_document()
 
     async def certify(self, scope: Scope, run_id: RunId) -> Certificate:
         run, accounting = await self._store.read(

@@ -19,7 +19,7 @@ from outrider.domain.errors import (
     Problem,
     StoreRefused,
 )
-from outrider.domain.ids import Scope, intent_key
+from outrider.domain.ids import IdempotencyKey, Scope, intent_key
 from outrider.domain.json_values import is_same
 from outrider.domain.purposes import TOPIC_RULE, UNSTATED, Purpose, is_topic
 from outrider.domain.recipients import payload_address
@@ -30,7 +30,7 @@ from outrider.kernel.delivery.lane_cache import LaneCache
 from outrider.kernel.delivery.right_of_way import RightOfWay
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.submissions.shared_commits import SharedCommits
-from outrider.kernel.transactions import intent_lists, submissions
+from outrider.kernel.transactions import intent_lists, retired_keys, submissions
 from outrider.kernel.transactions.deployment import ContractSnapshot
 from outrider.kernel.transactions.intent_lists import IntentLine
 from outrider.kernel.transactions.ledger_items import Attempt
@@ -126,15 +126,22 @@ class SubmissionManager:
             new = {intent.intent_id for intent in stored.values()}
             if new:
                 self._wake()
+        retired: set[IdempotencyKey] = set()
         if len(new) < len(intents):
             keys = [intent.key for intent in intents]
             stored = await self._store.read(submissions.intents_by_key(scope, keys))
-            if known is not None and not stored.keys() >= set(keys):
+            missing = [key for key in keys if key not in stored]
+            if missing:
+                retired = await self._store.read(retired_keys.known(scope, missing))
+            if known is not None and not retired.issuperset(missing):
                 # The database was replaced by an older one, which has other lanes.
                 self._places.clear()
                 return await self.submit_all(scope, batch)
         answers: list[tuple[Intent, bool] | IdempotencyConflict] = []
         for intent in intents:
+            if intent.key in retired:
+                answers.append(_retired(intent.intent_id))
+                continue
             found = stored[intent.key]
             same_target = found.submission_target == intent.submission_target
             if same_target and _same(found.payload, intent.payload):
@@ -367,6 +374,13 @@ def _repeated(stored: Intent, given: Submission) -> tuple[Intent, bool] | Idempo
 def _same(stored: str, given: str) -> bool:
     """The same payload is the same one, however the client spelt it the second time."""
     return stored == given or is_same(msgspec.json.decode(stored), msgspec.json.decode(given))
+
+
+def _retired(intent_id: str) -> IdempotencyConflict:
+    return IdempotencyConflict(
+        f"the intent '{intent_id}' was submitted long ago, and has been retired since",
+        hint="use a new intentId for a new message",
+    )
 
 
 def _conflict(intent_id: str) -> IdempotencyConflict:

@@ -21,6 +21,7 @@ class ChainedRun(NamedTuple):
     head: bytes | None
     beyond: int | None
     """The first event beyond the run's counter: nobody who appends leaves one."""
+    is_retired: bool = False
 
 
 class ChainedEvent(NamedTuple):

@@ -25,6 +25,7 @@ from outrider.kernel.transactions import (
     campaigns,
     intakes,
     phases,
+    retirement,
     run_records,
     run_requests,
     settlement,
@@ -159,6 +160,7 @@ class ControlScripts:
         if control.action in BEGINNINGS:
             check_free_to_begin(phase, control.action, states_of(locked))
             yield from intakes.refuse_starts(campaign_id)
+            yield from retirement.refuse_starts(campaign_id)
             yield from self._begin(scope, stored, found, control, run_id, plan)
         else:
             yield from self._steer(scope, campaign_id, found, triggers, control, versions)

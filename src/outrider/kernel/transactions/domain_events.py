@@ -12,6 +12,7 @@ from outrider.domain.errors import InvalidInput, NotFound, Problem
 from outrider.domain.ids import OutboxId, Scope, TenantId, WorkspaceId
 from outrider.domain.purposes import Purpose
 from outrider.domain.receipts import UNREPORTED, Delivery
+from outrider.domain.retention import event_memory_key
 from outrider.domain.states import Channel
 from outrider.domain.texts import storable
 from outrider.domain.workflow_documents import config_from, timing_from
@@ -137,6 +138,7 @@ def insert(
             "variables": [each.texts.variables for each in ordered],
             "fingerprint": [each.texts.fingerprint for each in ordered],
             "trace_parent": [each.trace_parent for each in ordered],
+            "memory_key": [event_memory_key(each.emission.event_id) for each in ordered],
         },
         **scope._asdict(),
         now=now,

@@ -13,6 +13,7 @@ from outrider.domain.errors import NotFound
 from outrider.domain.ids import OutboxId, RunId, Scope, TenantId, WorkspaceId, is_uuid
 from outrider.domain.opt_out_words import OptOutWord
 from outrider.domain.receipts import Receipt, ReceiptEvent
+from outrider.domain.retention import receipt_memory_key
 from outrider.domain.texts import storable
 from outrider.kernel.transactions.alerts import LAST
 from outrider.ports.clock import IdSource
@@ -154,6 +155,10 @@ def take(
             "text": [storable(each.text) for each in receipts],
             "keyword": [each.keyword for _, each in ordered],
             "occurred_at": [each.occurred_at for each in receipts],
+            "memory_key": [
+                receipt_memory_key(each.submission_target, storable(each.receipt.receipt_id) or "")
+                for _, each in ordered
+            ],
         },
         **scope._asdict(),
         now=now,

@@ -67,8 +67,10 @@ class EventIntake:
             self._wake()
         answers: list[Answer] = []
         for emission, texts, _ in fields:
-            found = stored[emission.event_id]
-            if found.fingerprint == texts.fingerprint:
+            found = stored.get(emission.event_id)
+            if found is None:
+                answers.append(_retired(emission.event_id))
+            elif found.fingerprint == texts.fingerprint:
                 # The first of two identical events in a batch is the new one.
                 answers.append((found, emission.event_id in new))
                 new.discard(emission.event_id)
@@ -105,6 +107,13 @@ class EventIntake:
         if again:
             self._wake()
         return again
+
+
+def _retired(event_id: str) -> IdempotencyConflict:
+    return IdempotencyConflict(
+        f"the event '{event_id}' was emitted long ago, and has been retired since",
+        hint="use a new eventId for a new event",
+    )
 
 
 def _conflict(event_id: str) -> IdempotencyConflict:

@@ -5,11 +5,14 @@
 -- name: emit_event
 INSERT INTO domain_events (id, tenant_id, workspace_id, event_id, trigger_name, occurred_at, subject,
                            variables, fingerprint, trace_parent, route_at, created_at, updated_at)
-VALUES (:id::text::uuid, :tenant_id::text::uuid, :workspace_id::text::uuid, :event_id::text,
+SELECT :id::text::uuid, :tenant_id::text::uuid, :workspace_id::text::uuid, :event_id::text,
         :trigger_name::text, :occurred_at::timestamptz, :subject::text::json,
         :variables::text::json,
         {postgres: decode(:fingerprint::text, 'hex')} {sqlite: :fingerprint}, :trace_parent::text,
-        :now::timestamptz, :now::timestamptz, :now::timestamptz)
+        :now::timestamptz, :now::timestamptz, :now::timestamptz
+ WHERE NOT EXISTS (SELECT 1 FROM retired_keys k
+                    WHERE k.workspace_id = :workspace_id::text::uuid
+                      AND k.key = {postgres: decode(:memory_key::text, 'hex')} {sqlite: :memory_key})
 ON CONFLICT (tenant_id, workspace_id, event_id) DO NOTHING
 RETURNING 1;
 

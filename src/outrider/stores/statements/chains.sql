@@ -41,13 +41,13 @@ DELETE FROM unchained_audit WHERE id IN window(id uuid);
 -- With the first event beyond the run's own counter, if there is one.
 SELECT r.id::text, r.last_seq, r.chain_head,
        (SELECT min(e.run_seq) FROM run_events e WHERE e.run_id = r.id AND e.run_seq > r.last_seq)
-         AS beyond
+         AS beyond, r.retired_at IS NOT NULL AS is_retired
   FROM campaign_runs r WHERE r.id > :after ORDER BY r.id LIMIT :most;
 
 -- name: chained_run
 SELECT r.id::text, r.last_seq, r.chain_head,
        (SELECT min(e.run_seq) FROM run_events e WHERE e.run_id = r.id AND e.run_seq > r.last_seq)
-         AS beyond
+         AS beyond, r.retired_at IS NOT NULL AS is_retired
   FROM campaign_runs r WHERE r.id = :run_id;
 
 -- name: chained_events

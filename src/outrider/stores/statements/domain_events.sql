@@ -6,7 +6,9 @@ INSERT INTO domain_events (id, tenant_id, workspace_id, event_id, trigger_name, 
 SELECT id, :tenant_id, :workspace_id, event_id, trigger_name, occurred_at, subject::json,
        variables::json, decode(fingerprint, 'hex'), trace_parent, :now, :now, :now
   FROM window(id uuid, event_id text, trigger_name text, occurred_at timestamptz, subject text,
-              variables text, fingerprint text, trace_parent text) AS item WHERE true
+              variables text, fingerprint text, trace_parent text, memory_key text) AS item
+ WHERE NOT EXISTS (SELECT 1 FROM retired_keys k
+                    WHERE k.workspace_id = :workspace_id AND k.key = decode(item.memory_key, 'hex'))
 ON CONFLICT (tenant_id, workspace_id, event_id) DO NOTHING
 RETURNING event_id;
 

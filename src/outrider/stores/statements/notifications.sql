@@ -16,6 +16,12 @@ SELECT id, :tenant_id, :workspace_id, 'workflow', job_id, channel, provider, sub
               subject text, payload text, key text, kind text, template text, urgent boolean,
               due_at timestamptz, waits_for text, domain_event_id uuid, step_id uuid, status text,
               reason text, error text, expires_at timestamptz, topic text,
-              transactional boolean) AS item WHERE true
+              transactional boolean) AS item
+ WHERE {sqlite: NOT EXISTS (SELECT 1 FROM retired_keys k
+                     WHERE k.workspace_id = :workspace_id AND k.key = decode(item.key, 'hex'))}
+       {postgres: decode(item.key, 'hex') <> ALL (ARRAY(
+         SELECT k.key FROM retired_keys k
+          WHERE k.workspace_id = :workspace_id AND k.key = ANY (ARRAY(
+                  SELECT decode(key, 'hex') FROM window(key text) AS known))))}
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING id::text;

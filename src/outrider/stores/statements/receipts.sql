@@ -12,7 +12,12 @@ WITH new AS (
          provider_message_id, permanent, reason, sender, text, keyword, occurred_at, :now
     FROM window(id uuid, submission_target text, receipt_id text, event text,
                 reference text, provider_message_id text, permanent boolean, reason
-                text, sender text, text text, keyword text, occurred_at timestamptz) AS item
+                text, sender text, text text, keyword text, occurred_at timestamptz,
+                memory_key text) AS item
+   WHERE decode(item.memory_key, 'hex') <> ALL (ARRAY(
+           SELECT k.key FROM retired_keys k
+            WHERE k.workspace_id = :workspace_id AND k.key = ANY (ARRAY(
+                    SELECT decode(memory_key, 'hex') FROM window(memory_key text) AS known))))
   ON CONFLICT (workspace_id, submission_target, receipt_id) DO NOTHING
   RETURNING id, submission_target,
             keyword IS NOT NULL OR event = 'complained' OR (event = 'bounced' AND permanent) AS urgent
@@ -29,7 +34,10 @@ SELECT id, :tenant_id, :workspace_id, submission_target, receipt_id, event, refe
        provider_message_id, permanent, reason, sender, text, keyword, occurred_at, :now
   FROM window(id uuid, submission_target text, receipt_id text, event text,
               reference text, provider_message_id text, permanent boolean, reason
-              text, sender text, text text, keyword text, occurred_at timestamptz) AS item WHERE true
+              text, sender text, text text, keyword text, occurred_at timestamptz,
+              memory_key text) AS item
+ WHERE NOT EXISTS (SELECT 1 FROM retired_keys k
+                    WHERE k.workspace_id = :workspace_id AND k.key = decode(item.memory_key, 'hex'))
 ON CONFLICT (workspace_id, submission_target, receipt_id) DO NOTHING
 RETURNING id, false;
 

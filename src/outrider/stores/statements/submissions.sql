@@ -39,6 +39,10 @@ WITH inserted AS (
            SELECT j.id FROM job_queue j
             WHERE j.id = ANY (ARRAY(
                     SELECT job_id FROM window(job_id uuid) AS lane))))
+     AND decode(item.key, 'hex') <> ALL (ARRAY(
+           SELECT k.key FROM retired_keys k
+            WHERE k.workspace_id = :workspace_id AND k.key = ANY (ARRAY(
+                    SELECT decode(key, 'hex') FROM window(key text) AS known))))
   ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
   RETURNING recipient_id, job_id
 ), woken AS (
@@ -61,6 +65,8 @@ SELECT id, :tenant_id, :workspace_id, 'intent', job_id, channel, provider, submi
               expires_at timestamptz, address text, topic text, transactional boolean,
               callback_id uuid) AS item
  WHERE EXISTS (SELECT 1 FROM job_queue j WHERE j.id = item.job_id)
+   AND NOT EXISTS (SELECT 1 FROM retired_keys k
+                    WHERE k.workspace_id = :workspace_id AND k.key = decode(item.key, 'hex'))
 ON CONFLICT (tenant_id, workspace_id, idempotency_key) DO NOTHING
 RETURNING recipient_id, false;
 
