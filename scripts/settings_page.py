@@ -16,7 +16,7 @@ from outrider.domain.setting_names import OTHER_VARIABLES
 from outrider.setting_sources import kept_in_files
 from outrider.settings import AdmissionTable, Settings, StateStoreSettings
 from outrider.sink_settings import SinkSettings
-from outrider.target_settings import OptOutAnswers, TargetSettings, WorkspaceTarget
+from outrider.target_settings import DomainSettings, OptOutAnswers, TargetSettings, WorkspaceTarget
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
 
@@ -42,6 +42,7 @@ CHOICES_MOST = 6
 TABLES: dict[str, type[BaseModel]] = {
     '[targets."TARGET"]': TargetSettings,
     '[targets."TARGET".answers]': OptOutAnswers,
+    '[targets."TARGET".domains."DOMAIN"]': DomainSettings,
     '[targets."TARGET".workspaces."TENANT/PROJECT/ENVIRONMENT"]': WorkspaceTarget,
     "[bus.NAME]": SinkSettings,
     "[admission]": AdmissionTable,

@@ -67,6 +67,17 @@ class WorkspaceTarget(BaseModel):
 AnswerText = Annotated[str, Field(min_length=1, max_length=ANSWER_MAX_CHARACTERS)]
 
 
+class DomainSettings(BaseModel):
+    """The limits of a recipient domain or a mailbox provider: `[targets."T".domains."D"]`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    rate_per_second: float | None = Field(default=None, gt=0, le=1_000_000)
+    """Messages per second, of all workers together."""
+    connections: int | None = Field(default=None, ge=1, le=1_000)
+    """Calls at the same time, of all workers together."""
+
+
 class OptOutAnswers(BaseModel):
     """The answers to people who reply STOP or HELP: `[targets."T".answers]`. `true` is a default
     text in the language of their word; without a setting, nobody is answered."""
@@ -143,6 +154,14 @@ class TargetSettings(BaseModel):
     """The most messages on each of its first days; after the last of them there is no limit."""
     warm_up_zone: Annotated[str, AfterValidator(_known_zone)] = "UTC"
     """Where these days begin."""
+    shape_domains: bool = False
+    """Treat each recipient domain by itself: one that defers does not hold up the others."""
+    domain_rate_per_second: float | None = Field(default=None, gt=0, le=1_000_000)
+    """Messages per second to each domain without its own limits; it turns `shape_domains` on."""
+    domain_connections: int | None = Field(default=None, ge=1, le=1_000)
+    """Calls at the same time to each of these domains; it turns `shape_domains` on."""
+    domains: dict[str, DomainSettings] = Field(default_factory=dict)
+    """Recipient domains and mailbox providers with their own limits; turns `shape_domains` on."""
     remembers_references: str | None = None
     """How long its provider remembers a reference: never, in_flight, for_good, or a duration."""
     bounce_rate_alert: float = Field(default=DEFAULT_RATE_LIMITS.bounced, ge=0, le=1)

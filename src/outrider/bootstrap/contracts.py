@@ -6,6 +6,7 @@ from pathlib import Path
 from outrider.bootstrap.base import Wiring
 from outrider.documents.registry import Registry, parse_registry
 from outrider.documents.registry_file import LocalRegistryFile
+from outrider.domain.domain_limits import DomainLimits, DomainShaping
 from outrider.domain.reference_memory import NEVER, ReferenceMemory, memory_of
 from outrider.domain.retry import DIRECT, RetrySchedule
 from outrider.domain.targets import TargetPolicy
@@ -45,7 +46,19 @@ def target_policy(settings: TargetSettings) -> TargetPolicy:
         fallback=settings.fallback,
         fallback_when_down=settings.fallback_when_down,
         warm_up=_warm_up(settings),
+        domains=_domains(settings),
     )
+
+
+def _domains(settings: TargetSettings) -> DomainShaping | None:
+    rate, connections = settings.domain_rate_per_second, settings.domain_connections
+    if not (settings.shape_domains or rate or connections or settings.domains):
+        return None
+    named = {
+        domain.lower(): DomainLimits(each.rate_per_second, each.connections)
+        for domain, each in settings.domains.items()
+    }
+    return DomainShaping(DomainLimits(rate, connections), named)
 
 
 def _warm_up(settings: TargetSettings) -> WarmUpPlan | None:

@@ -17,6 +17,7 @@ from outrider.kernel.delivery.unknown_zones import UnknownZones
 from outrider.kernel.delivery.warm_up_keeper import WarmUpKeeper
 from outrider.kernel.workflows.event_planner import Senders
 from outrider.ports.legacy import LegacySender
+from outrider.ports.mail_providers import MailProviders
 
 
 class DeliveryRoles(ContractRoles, AccessRoles):
@@ -47,9 +48,18 @@ class DeliveryRoles(ContractRoles, AccessRoles):
 
     @cached_property
     def member_screens(self) -> MemberScreens:
+        shapes_mail = any(each.domains is not None for each in self.policies.values())
         return MemberScreens(
-            self.foundation, self.policy_keeper, phone_zones, self.unknown_zones, self.warm_ups
-        )
+            self.foundation, self.policy_keeper, phone_zones, self.unknown_zones, self.warm_ups,
+            shapes_mail=shapes_mail,
+        )  # fmt: skip
+
+    @cached_property
+    def mail_providers(self) -> MailProviders:
+        # Only where a target tells recipient domains apart.
+        from outrider.phases.mail_providers import MxProviders
+
+        return MxProviders(self.settings.nameservers)
 
     @cached_property
     def warm_ups(self) -> WarmUpKeeper:

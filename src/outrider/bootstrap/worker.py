@@ -17,6 +17,7 @@ from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.delivery.attachment_reader import EnclosureReader
 from outrider.kernel.delivery.call_permits import CallPermits
 from outrider.kernel.delivery.campaign_delivery import CampaignDelivery
+from outrider.kernel.delivery.domain_shaper import DomainShaper
 from outrider.kernel.delivery.doubt_composer import DoubtComposer
 from outrider.kernel.delivery.doubt_settler import DoubtSettler
 from outrider.kernel.delivery.fallback_chooser import FallbackChooser
@@ -29,6 +30,7 @@ from outrider.kernel.delivery.lane_loader import LaneLoader
 from outrider.kernel.delivery.lane_opener import LaneOpener
 from outrider.kernel.delivery.living_callers import LivingCallers
 from outrider.kernel.delivery.look_up_asker import LookUpAsker
+from outrider.kernel.delivery.member_calls import MemberCalls
 from outrider.kernel.delivery.reservations import Reserver
 from outrider.kernel.delivery.result_closer import ResultCloser
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
@@ -69,6 +71,7 @@ class WorkerParts:
         self.permits = CallPermits(foundation)
         self.closer = ResultCloser(foundation, observer, self.journal, shared.right_of_way)
         self.gate = TargetGate(foundation, shared.policies, TargetPolicy(retry=retry), worker_id)
+        self._shaper = DomainShaper(foundation, self.gate, lambda: shared.mail_providers, worker_id)
         self._reserver = Reserver(foundation, self.permits, shared.warm_ups)
         self._budgeted = BudgetedStore(foundation.store, shared.settings.state_store.budget())
         self._contract_cache = ContractCache(foundation.store)
@@ -120,10 +123,11 @@ class WorkerParts:
     def _campaign_delivery(self) -> CampaignDelivery:
         shared = self._shared
         drafter = ItemDrafter(self.renderer, shared.ids, self._observer, shared.unsubscriber)
+        member_calls = MemberCalls(self._foundation, self.caller, self._shaper)
         return CampaignDelivery(
             self._foundation, self._budgeted, self.routes, self._contract_cache,
-            shared.member_screens, drafter, self._reserver, self.caller, self._worker_id,
-            self._observer,
+            shared.member_screens, drafter, self._reserver, self.caller, member_calls,
+            self._worker_id, self._observer,
         )  # fmt: skip
 
     def _lane_delivery(self) -> LaneDelivery:
@@ -134,7 +138,7 @@ class WorkerParts:
         )  # fmt: skip
         opener = LaneOpener(
             self._foundation, shared.screener, EnclosureReader(shared.artifacts),
-            shared.unsubscriber, self._reserver, self.caller, self._observer,
+            shared.unsubscriber, self._reserver, self.caller, self._shaper, self._observer,
         )  # fmt: skip
         return LaneDelivery(self._foundation, loader, opener, self.caller, self._observer)
 

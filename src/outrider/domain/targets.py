@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
 
+from outrider.domain.domain_limits import DomainShaping
 from outrider.domain.retry import RetrySchedule
 from outrider.domain.warm_up import WarmUpPlan
 
@@ -45,6 +46,8 @@ class TargetPolicy:
     fallback_when_down: bool = False
     """Items that were never attempted go to the fallback while the target is down."""
     warm_up: WarmUpPlan | None = None
+    domains: DomainShaping | None = None
+    """None: recipient domains are not told apart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,12 @@ class Limits:
     resolved_at_once: int = 10_000
     gate_trust_seconds: float = 0.5
     gate_patience_seconds: float = 0.3
+    domain_patience_seconds: float = 1.0
+    """How long a job waits for a domain that is busy, before its messages are set aside."""
+    domain_calls: int = 100
+    """The most calls to one domain that are admitted at once."""
+    domains_known: int = 20_000
+    """How many domains of a route a process remembers, unless more are in use."""
     lane_window_items: int = 500
     lane_rounds: int = 50
     enclosing_items: int = 16

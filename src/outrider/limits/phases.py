@@ -8,6 +8,13 @@ DNS_TRIES = 3
 DNS_PAUSE_SECONDS = 0.1
 DNS_CACHE_DOMAINS = 100_000
 DNS_CACHE_SECONDS = 600.0
+MX_CACHE_DOMAINS = 20_000
+MX_CACHE_SECONDS = 3_600.0
+MX_FAILED_SECONDS = 60.0
+"""How long a domain stands for itself after DNS did not answer."""
+MX_CONCURRENCY = 64
+MX_WAIT_SECONDS = 2.0
+"""The longest that messages wait for DNS."""
 DNS_DOMAINS_SHOWN_MAX = 50
 SPF_LOOKUPS_MAX = 10
 """RFC 7208, 4.6.4: receivers follow no more than these."""

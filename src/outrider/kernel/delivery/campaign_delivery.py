@@ -22,7 +22,6 @@ from outrider.domain.jobs import CANCELLED, JOB_DEAD, Completed, Parked, Settlem
 from outrider.domain.recipients import address_kind
 from outrider.domain.states import ItemStatus
 from outrider.kernel.contracts.contract_cache import ContractCache
-from outrider.kernel.delivery.call_sources import Listed
 from outrider.kernel.delivery.drafted_members import DraftedMembers
 from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.gateway_routes import (
@@ -32,6 +31,7 @@ from outrider.kernel.delivery.gateway_routes import (
     history_of,
 )
 from outrider.kernel.delivery.item_drafter import ItemDrafter
+from outrider.kernel.delivery.member_calls import MemberCalls
 from outrider.kernel.delivery.member_screens import MemberScreen, MemberScreens
 from outrider.kernel.delivery.remaining_members import (
     Again,
@@ -40,7 +40,6 @@ from outrider.kernel.delivery.remaining_members import (
     resolves_silence,
 )
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
-from outrider.kernel.delivery.route_calls import RouteCalls
 from outrider.kernel.delivery.window_outcomes import (
     Deferred,
     Done,
@@ -77,6 +76,7 @@ class CampaignDelivery:
         drafter: ItemDrafter,
         reserver: Reserver,
         caller: GatewayCaller,
+        member_calls: MemberCalls,
         worker_id: WorkerId,
         observer: StageObserver,
     ) -> None:
@@ -88,6 +88,7 @@ class CampaignDelivery:
         self._drafter = drafter
         self._reserver = reserver
         self._caller = caller
+        self._member_calls = member_calls
         self._clock = foundation.clock
         self._ids = foundation.ids
         self._worker_id = worker_id
@@ -221,9 +222,7 @@ class CampaignDelivery:
             ) -> list[OpenAttempt] | Hold:
                 return await self._open_again(context, route, window)
 
-            outcome = await RouteCalls(
-                self._caller, job, its_route, Listed(again), open_again
-            ).run()
+            outcome = await self._member_calls.again(job, its_route, again, open_again)
             if isinstance(outcome, Lost | Suspended):
                 return outcome
             deferred = earliest(deferred, outcome)
@@ -234,7 +233,7 @@ class CampaignDelivery:
         route: Route | None = await self._first_route(context, routes)
         while route is not None:
             reserve = partial(self._reserve, context, route, screen=screen)
-            outcome = await RouteCalls(self._caller, job, route, fresh, reserve).run()
+            outcome = await self._member_calls.first(job, route, fresh, reserve, screen)
             if isinstance(outcome, Lost | Suspended):
                 return outcome
             deferred = earliest(deferred, outcome)

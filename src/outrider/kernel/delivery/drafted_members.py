@@ -21,7 +21,7 @@ class DraftedMembers:
     ) -> None:
         self._members = members
         self._window_items = window_items
-        self._draft = draft
+        self.draft = draft
         self._drafted = 0
         self._ready: deque[Draft] = deque()
         self._to_call = 0
@@ -36,7 +36,7 @@ class DraftedMembers:
         if self._ready:
             return
         window = self._members[self._drafted : self._drafted + self._window_items]
-        drafts = await self._draft(window)
+        drafts = await self.draft(window)
         self._drafted += len(window)
         self._ready.extend(drafts)
         self._to_call += sum(map(_is_to_call, drafts))
@@ -52,6 +52,15 @@ class DraftedMembers:
                 self._to_call -= 1
             taken.append(self._ready.popleft())
         return taken
+
+    def take_undrafted(self) -> list[Member]:
+        """Everything that is not drafted yet; whoever takes it drafts it."""
+        rest = list(self._members[self._drafted :])
+        self._drafted = len(self._members)
+        return rest
+
+    def put_back(self, members: Sequence[Member]) -> None:
+        self._members = [*self._members[: self._drafted], *members]
 
     async def more(self) -> bool:
         return False

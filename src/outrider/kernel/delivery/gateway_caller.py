@@ -136,6 +136,8 @@ class GatewayCaller:
                     Progress.SENT_NO_ANSWER, "gateway_crashed", type(bug).__name__
                 )
         self._observer.after(Stage.CALL)
+        if passes.shape is not None:
+            result = passes.shape.note(attempt, result)
         self.gate.note(key, passes, route.as_the_door_sees(result))
         verdict = self._close(route, attempt, result, first=first)
         seconds = self.clock.monotonic() - began
@@ -169,6 +171,8 @@ class GatewayCaller:
         if passes.trace is not None:
             passes.trace.given_back()
         result = NotBegun(WITHHELD)
+        if passes.shape is not None:
+            passes.shape.note(attempt, result)
         self.gate.note(key, passes, route.as_the_door_sees(result))
         self._close(route, attempt, result, first=first)
 
@@ -183,6 +187,8 @@ class GatewayCaller:
             # elsewhere.
             return False
         if not passes.are_valid:
+            return False
+        if passes.shape is not None and not passes.shape.may_begin(attempt):
             return False
         deadline = who.deadline
         is_question = who.repeats and who.maybe_received

@@ -4,7 +4,7 @@ A message goes with its attached files and its unsubscribe link; without its fil
 fails if they cannot be read at all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 import msgspec
@@ -14,21 +14,23 @@ from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import RecipientId
 from outrider.domain.message_content import Enclosure
 from outrider.domain.retry import Patience
+from outrider.domain.sending_hours import Wait
 from outrider.domain.states import Channel, ItemStatus
 from outrider.domain.unsubscribe import UnsubscribeUrls
 from outrider.kernel.access.unsubscriber import Unsubscriber
 from outrider.kernel.delivery.attachment_reader import EnclosureReader
 from outrider.kernel.delivery.capped_lanes import capped_window
+from outrider.kernel.delivery.domain_shaper import DomainShaper
 from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.gateway_routes import Route
 from outrider.kernel.delivery.lane_backlog import Backlog, Due
 from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
-from outrider.kernel.delivery.route_calls import RouteCalls
 from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import INVALID_PAYLOAD
+from outrider.kernel.delivery.shaped_sources import Shaping
 from outrider.kernel.delivery.window_outcomes import WindowOutcome
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import ledger
+from outrider.kernel.transactions import domain_doors, ledger
 from outrider.kernel.transactions.claims import ClaimedLane
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.reserving import Draft
@@ -49,6 +51,7 @@ class LaneOpener:
         unsubscriber: Unsubscriber,
         reserver: Reserver,
         caller: GatewayCaller,
+        shaper: DomainShaper,
         observer: StageObserver,
     ) -> None:
         self._store = foundation.store
@@ -57,6 +60,7 @@ class LaneOpener:
         self._unsubscriber = unsubscriber
         self._reserver = reserver
         self._caller = caller
+        self._shaper = shaper
         self._clock = foundation.clock
         self._limits = foundation.limits
         self._observer = observer
@@ -74,10 +78,28 @@ class LaneOpener:
             self._caller.right_of_way.leave(each.row.id for each in window)
             return opened
 
-        return await RouteCalls(
-            self._caller, lane, route, source, open_window,
-            lambda attempt: source.ended(attempt.outbox_id),
-        ).run()  # fmt: skip
+        def when_ended(attempt: OpenAttempt) -> None:
+            source.ended(attempt.outbox_id)
+
+        return await self._shaper.call(
+            self._caller, lane, route, source, open_window, self._shaping(lane, source), when_ended
+        )
+
+    def _shaping(self, lane: ClaimedLane, source: Backlog) -> Shaping[Due]:
+        def leave(left: Iterable[Due]) -> None:
+            ids = [each.row.id for each in left]
+            for each in ids:
+                source.ended(each)
+            self._caller.right_of_way.leave(ids)
+
+        async def set_aside(aside: Sequence[tuple[Due, Wait]]) -> None:
+            waits = {due.row.id: wait for due, wait in aside}
+            now = self._clock.now()
+            lease = timedelta(seconds=self._limits.lease_seconds)
+            await self._store.write(domain_doors.set_aside(lane, waits, now + lease, now))
+            leave(due for due, _ in aside)
+
+        return Shaping(_shaped_address, set_aside, leave, comes_together=False, is_heavy=_encloses)
 
     async def _open(
         self,
@@ -132,6 +154,15 @@ class LaneOpener:
         else:
             held_back.failed.append(Ending(row.id, INVALID_PAYLOAD, enclosures))
         return None
+
+
+def _shaped_address(due: Due) -> str | None:
+    """What may have arrived is asked about whatever its domain says."""
+    return None if due.row.is_open or due.row.maybe_received else due.row.address
+
+
+def _encloses(due: Due) -> bool:
+    return due.content is not None and bool(due.content.attachments)
 
 
 def _draft(

@@ -2,9 +2,20 @@
 
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
+from outrider.domain.call_results import CallResult
 from outrider.domain.targets import Door, DoorState, Report
+from outrider.kernel.delivery.reservations import OpenAttempt
 from outrider.ports.tracing import WindowTrace
+
+
+class Shape(Protocol):
+    """What calls ask and report to where recipient domains are told apart."""
+
+    def may_begin(self, attempt: OpenAttempt) -> bool: ...
+
+    def note(self, attempt: OpenAttempt, result: CallResult) -> CallResult: ...
 
 
 @dataclass
@@ -61,6 +72,8 @@ class Passes:
     """It probes only its workspace's door; other calls go through."""
     trace: WindowTrace | None = None
     """Of the window that was opened with them, where traces are collected."""
+    shape: Shape | None = None
+    """The recipient domains of its route, where they are told apart."""
 
     @property
     def are_valid(self) -> bool:

@@ -138,9 +138,9 @@ class MemberScreen:
         next_day = warm_up.plan.next_day(self.clock.now())
         self.hold(drafts, Wait(next_day, WaitsFor.WARM_UP))
 
-    def hold(self, drafts: Sequence[Draft], wait: Wait) -> None:
-        for draft in drafts:
-            self._held[draft.recipient_id] = wait
+    def hold(self, held: Sequence[Draft | Member], wait: Wait) -> None:
+        for each in held:
+            self._held[each.recipient_id] = wait
 
     def take_exempted(self) -> Mapping[str, int]:
         """Members of an exempt message who would have had to wait; each is returned once."""
@@ -164,7 +164,10 @@ class MemberScreens:
         phone_zones: PhoneZones,
         unknown_zones: UnknownZones,
         warm_ups: WarmUpKeeper,
+        *,
+        shapes_mail: bool,
     ) -> None:
+        self._shapes_mail = shapes_mail
         self._store = foundation.store
         self._clock = foundation.clock
         self._ids = foundation.ids
@@ -174,13 +177,15 @@ class MemberScreens:
         self._warm_ups = warm_ups
 
     async def of(self, context: JobContext) -> MemberScreen | None:
-        """None: neither a policy nor a warm-up plan applies to the message."""
+        """None: neither a policy nor a warm-up plan applies to the message, and no target tells
+        recipient domains apart."""
         message = context.asset.message
         policies = await self._policy_keeper.lately(context.job.scope)
         cap, local = policies.cap(message.channel), context.job.local_launch
         warm_up = self._warm_ups.of(message.submission_target)
         hours = policies.hours(message.channel)
-        if cap is None and local is None and warm_up is None and not hours:
+        is_shaped = self._shapes_mail and message.channel is Channel.EMAIL
+        if cap is None and local is None and warm_up is None and not (hours or is_shaped):
             return None
         judge = HoursJudge(policies, self._phone_zones, self._unknown_zones.note)
         return MemberScreen(

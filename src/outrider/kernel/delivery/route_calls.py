@@ -15,7 +15,7 @@ from outrider.domain.errors import StoreUnavailable
 from outrider.kernel.delivery.call_sources import Source
 from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.gateway_routes import Route
-from outrider.kernel.delivery.local_doors import ComeBack, Passes
+from outrider.kernel.delivery.local_doors import ComeBack, Passes, Shape
 from outrider.kernel.delivery.reservations import OpenAttempt
 from outrider.kernel.delivery.window_outcomes import Deferred, Done, Lost, Suspended, WindowOutcome
 from outrider.kernel.transactions.claims import Claim, ClaimedLane
@@ -40,6 +40,7 @@ class RouteCalls(Generic[Element]):
         source: Source[Element],
         open_window: Callable[[Sequence[Element]], Awaitable[list[OpenAttempt] | Hold]],
         when_ended: Callable[[OpenAttempt], None] | None = None,
+        shape: Shape | None = None,
     ) -> None:
         self._caller = caller
         self._job = job
@@ -47,6 +48,7 @@ class RouteCalls(Generic[Element]):
         self._source = source
         self._open_window = open_window
         self._when_ended = when_ended
+        self._shape = shape
         self._key = caller.gate.door_key(job.scope, route.submission_target, route.gateway_url)
         self._slots = caller.gate.slots(self._key, route.gateway)
         self._suspended = caller.permits.suspended
@@ -169,13 +171,15 @@ class RouteCalls(Generic[Element]):
             await caller.durable(self._job)
         began = clock.monotonic()
         passes = await caller.gate.ask(
-            self._key, self._route.gateway, min(stride, self._source.waiting())
+            self._key, self._route.gateway, max(1, min(stride, self._source.waiting()))
         )
         if isinstance(passes, ComeBack):
             await self._come_back(passes)
             return
         await self._source.prepare()
         elements = self._source.take(passes.granted)
+        if self._shape is not None:
+            passes = replace(passes, shape=self._shape)
         if self._goes_first:
             attempts = await self._open_window(elements)
         else:
