@@ -1,6 +1,6 @@
 # Every target does its own set-up: a fresh clone needs python3 (3.11 or newer), pip and make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quotes serve test storms check bench capacity guard docs screenshots pins dist
+.PHONY: help setup demo quotes serve test simulate storms check bench capacity guard docs screenshots pins dist
 VENV := .venv
 BIN := $(VENV)/bin
 # `make demo ENGINE=temporal` or `conductor`: the same on such a server, which it starts itself.
@@ -46,6 +46,12 @@ test: setup ## every test, on real SQLite, Postgres, Temporal, Conductor, HTTP, 
 	@scripts/machine.sh
 	@scripts/conductor_server.sh
 	$(BIN)/python scripts/test.py
+
+# `make simulate SEEDS=2000`: more worlds.
+SEEDS ?= 200
+
+simulate: setup ## the real kernel in simulated worlds: kills, freezes, lost answers; a seed replays exactly
+	$(BIN)/python -m outrider.testing.simulation --seeds $(SEEDS)
 
 storms: setup ## the long versions of tests: outages, fairness, pauses, kills, Postfix; half an hour
 	@scripts/machine.sh

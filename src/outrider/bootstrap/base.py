@@ -14,8 +14,8 @@ from outrider.kernel.delivery.right_of_way import RightOfWay
 from outrider.kernel.foundation import Foundation
 from outrider.limits.kernel import Limits
 from outrider.ports.clock import Clock, IdSource
+from outrider.ports.renderer import Renderer
 from outrider.ports.store import Store
-from outrider.rendering.pool import RenderPool
 from outrider.settings import Settings
 
 
@@ -27,8 +27,8 @@ class Wiring:
     gateways: Gateways
     clock: Clock
     ids: IdSource
-    preview_renderer: RenderPool
-    routing_renderer: RenderPool
+    preview_renderer: Renderer
+    routing_renderer: Renderer
 
     @property
     def foundation(self) -> Foundation:

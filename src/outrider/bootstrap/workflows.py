@@ -21,7 +21,7 @@ from outrider.kernel.workflows.message_composer import MessageComposer
 from outrider.kernel.workflows.rule_keeper import RuleKeeper
 from outrider.kernel.workflows.step_targets import StepTargets
 from outrider.kernel.workflows.workflow_checker import WorkflowChecker
-from outrider.rendering.pool import RenderPool
+from outrider.ports.renderer import Renderer
 
 
 class WorkflowRoles(DeliveryRoles, EngineRoles):
@@ -81,7 +81,7 @@ class WorkflowRoles(DeliveryRoles, EngineRoles):
         planner = self._event_planner(self.preview_renderer)
         return EventDryRun(self.foundation, planner, self.settings.public_url)
 
-    def _event_planner(self, renderer: RenderPool) -> EventPlanner:
+    def _event_planner(self, renderer: Renderer) -> EventPlanner:
         composer = MessageComposer(renderer, self.step_targets, self.fallback_of, self.ids)
         return EventPlanner(composer, self.legacy_senders, self.triggers, self.limits)
 

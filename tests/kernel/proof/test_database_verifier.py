@@ -142,7 +142,10 @@ async def test_a_run_whose_hashes_were_taken_away_is_not_taken_for_an_old_one(
         f"UPDATE run_events SET chain_hash = NULL WHERE run_id = '{run_id}'",
         f"UPDATE campaign_runs SET chain_head = NULL WHERE id = '{run_id}'",
     )
-    assert await findings(noop_outrider) == [("run", "unchained", run_id)]
+    found = await findings(noop_outrider)
+    # Where the worker had time to seal the run, the seal has kept its head.
+    head = ("run_event", "head", str(await last_seq(noop_outrider, run_id)))
+    assert [each for each in found if each != head] == [("run", "unchained", run_id)]
 
 
 async def test_events_from_before_the_chain_are_counted_and_what_follows_is_protected(

@@ -1,0 +1,94 @@
+"""The SQLite store's own scripts on a database in memory, with a process's view of it.
+
+A transaction may be refused before it begins, and its acknowledgement may be lost after it
+committed. A process may die before it, or after it and before it hears of it.
+"""
+
+from collections.abc import AsyncIterator, Sequence
+from functools import cache
+from pathlib import Path
+
+import apsw
+
+from outrider.domain.errors import StoreUnavailable
+from outrider.ports.store import Announced, Result, Transaction
+from outrider.stores.sqlite.store import SqliteStore, add_functions
+from outrider.testing.simulation.process import Process
+
+FASTEST_SECONDS, SLOWEST_SECONDS = 0.000_2, 0.004
+
+
+class StoreFaults:
+    """How often the database fails, while it does."""
+
+    def __init__(self, refused_rate: float = 0.0, unacknowledged_rate: float = 0.0) -> None:
+        self.refused_rate = refused_rate
+        self.unacknowledged_rate = unacknowledged_rate
+
+    def heal(self) -> None:
+        self.refused_rate = self.unacknowledged_rate = 0.0
+
+
+class MemoryStore(SqliteStore):
+    def __init__(self, database: apsw.Connection, process: Process, faults: StoreFaults) -> None:
+        self._database = database
+        self._process = process
+        self._faults = faults
+        self._path = Path("memory")
+        self._time_columns = {}
+
+    async def write(self, transaction: Transaction[Result]) -> Result:
+        return await self._done("BEGIN IMMEDIATE", transaction)
+
+    async def read(self, transaction: Transaction[Result]) -> Result:
+        return await self._done("BEGIN", transaction)
+
+    async def _done(self, begin: str, transaction: Transaction[Result]) -> Result:
+        await self._process.take(FASTEST_SECONDS, SLOWEST_SECONDS)
+        if self._process.random.random() < self._faults.refused_rate:
+            raise StoreUnavailable("the database is away")
+        try:
+            result = self._run(self._database, begin, transaction)
+        except apsw.Error as error:
+            raise self._translated(error) from error
+        await self._process.take(FASTEST_SECONDS, SLOWEST_SECONDS)
+        if self._process.random.random() < self._faults.unacknowledged_rate:
+            raise StoreUnavailable("the connection was lost")
+        return result
+
+    def make_tables(self) -> None:
+        self._migrate(self._database)
+
+    async def migrate(self) -> Sequence[str]:
+        return ()
+
+    async def verify_schema(self) -> None:
+        return None
+
+    async def ping(self) -> None:
+        await self._process.reach()
+
+    async def announcements(self, of: Announced) -> AsyncIterator[None]:  # noqa: ARG002
+        """None are made: readers poll, as those of another machine would have to."""
+        for _ in ():
+            yield None
+
+    async def close(self) -> None:
+        return None
+
+
+@cache
+def _image() -> bytes:
+    """A database with all tables and no rows, made once."""
+    database = apsw.Connection(":memory:")
+    add_functions(database)
+    MemoryStore(database, Process("migrator", 0), StoreFaults()).make_tables()
+    return database.serialize("main")
+
+
+def new_database() -> apsw.Connection:
+    database = apsw.Connection(":memory:")
+    database.deserialize("main", _image())
+    database.execute("PRAGMA foreign_keys = on")
+    add_functions(database)
+    return database
