@@ -36,7 +36,11 @@ from outrider.gateways.smtp_connections import SmtpConnections
 from outrider.gateways.smtp_message import Letterhead, compose
 from outrider.gateways.smtp_receipts import RETURN_PATH_OPTION, receipt_reader, return_path_of
 from outrider.gateways.system_trust import system_trust
-from outrider.limits.gateways import SMTP_CONNECTIONS, SMTP_MESSAGES_PER_CONNECTION
+from outrider.limits.gateways import (
+    MAIL_COMPOSED_IN_LOOP_CHARACTERS,
+    SMTP_CONNECTIONS,
+    SMTP_MESSAGES_PER_CONNECTION,
+)
 from outrider.ports.gateway import LookUpQuestion, Reservation
 from outrider.ports.target_check import CheckFinding
 
@@ -155,7 +159,9 @@ class SmtpGateway:
             return message if self._dkim is None else self._dkim.signed(message, now)
 
         # Megabytes of base64 take a while; other calls continue meanwhile.
-        return await asyncio.to_thread(composed) if given.enclosures else composed()
+        if given.enclosures or len(given.body) > MAIL_COMPOSED_IN_LOOP_CHARACTERS:
+            return await asyncio.to_thread(composed)
+        return composed()
 
     @property
     def sender(self) -> MailSender:

@@ -40,6 +40,8 @@ SMTP_BLOCK_SECONDS = 180.0
 SMTP_END_SECONDS = 600.0
 """RFC 5321, 4.5.3.2. A server that has the whole message may be about to say so: hanging up earlier
 puts a delivered message in doubt. Before the first command shorter waits cost nothing."""
+MAIL_COMPOSED_IN_LOOP_CHARACTERS = 32_768
+"""Longer texts are composed in a thread, while other calls continue: HTML is read for its text."""
 SMTP_REPLY_MAX_BYTES = 32_768
 """Of one reply, all its lines."""
 SMTP_FAREWELL_SECONDS = 15.0

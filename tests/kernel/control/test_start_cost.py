@@ -48,7 +48,7 @@ async def test_the_start_of_a_launch_reads_nothing_twice(outrider: Outrider) -> 
     again = {name for name, times in asked.items() if times > 1}
     # Contracts are read again after new ones were written.
     assert again == {"contracts_by_sha256"}
-    assert asked.total() == 23
+    assert asked.total() == 24
     # All other writers wait for it on SQLite, so it is done before.
     assert not asked["count_batches"]
 
