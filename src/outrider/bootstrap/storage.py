@@ -68,6 +68,10 @@ class StorageRoles(Wiring):
     def clock_steady_seconds(self) -> float:
         return self.clock.steady_seconds if isinstance(self.clock, DatabaseClock) else math.inf
 
+    def clock_unseen_seconds(self, span_seconds: float, /) -> float:
+        clock = self.clock
+        return clock.unseen_seconds(span_seconds) if isinstance(clock, DatabaseClock) else 0.0
+
     async def check_writable(self) -> None:
         """Raises StoreUnavailable if the disk is full or nearly so."""
         now = self.clock.now()

@@ -158,7 +158,7 @@ class WorkerParts:
         messages = FoundMessages(foundation, composer, living)
         asker = LookUpAsker(
             foundation, self._contract_cache, self.gate, messages, living,
-            shared.clock_steady_seconds,
+            shared.clock_steady_seconds, shared.clock_unseen_seconds, shared.set_clock,
         )  # fmt: skip
         names = WorkspaceNames(foundation.store, foundation.limits)
         return DoubtSettler(foundation, shared.gateways, names, self._contract_cache, asker)

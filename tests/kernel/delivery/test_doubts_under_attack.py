@@ -275,6 +275,27 @@ async def test_absence_is_no_proof_while_the_clock_has_just_leapt(
     assert sandbox.deliveries.total() == 1
 
 
+async def test_absence_is_no_proof_if_the_clock_may_have_leapt_before_this_worker_began(
+    database: str, tmp_path: Path
+) -> None:
+    """As `make simulate` found: the doubt seemed older than it was."""
+    unseen = [3_600.0]
+    async with (
+        Sandbox(Faults(lose_rate=1)) as sandbox,
+        scene(database, tmp_path, sandbox, "smtp", maxAttempts=9) as outrider,
+    ):
+        outrider.clock_unseen_seconds = lambda _: unseen[0]  # type: ignore[method-assign]
+        await submit(outrider, "smtp", 1)
+        async with working(outrider):
+            await until(lambda: sandbox.look_ups >= 6)
+            [(_, said)] = await checks(database)
+            assert (said, sandbox.requests) == (TOO_EARLY, 1)
+            sandbox.change_faults({"loseRate": 0})
+            unseen[0] = 0.0
+            await ended(outrider, 1)
+    assert sandbox.deliveries.total() == 1
+
+
 async def test_a_target_whose_set_up_is_gone_leaves_its_doubts_to_people_until_it_is_back(
     database: str, tmp_path: Path
 ) -> None:

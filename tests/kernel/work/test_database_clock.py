@@ -152,3 +152,16 @@ async def test_after_a_clock_jump_no_worker_is_considered_dead_for_a_lease(
         await clock.look()
         assert clock.now() >= leap
         assert not clock.is_steady
+
+
+async def test_a_leap_before_a_process_began_is_allowed_for_until_it_has_watched_long_enough(
+    database: str, tmp_path: Path
+) -> None:
+    async with machine(database, tmp_path, WrongClock(0.0), "one") as outrider:
+        clock = outrider.clock
+        assert isinstance(clock, DatabaseClock)
+        unnoticed = 2 * outrider.limits.clock_keep_seconds
+        assert clock.unseen_seconds(0.0) == unnoticed
+        await clock.look()
+        assert clock.unseen_seconds(0.0) == 0.0
+        assert clock.unseen_seconds(3_600.0) == unnoticed

@@ -5,7 +5,7 @@ absent was not, but only once the provider's records must be up to date and no w
 calling; the contract then decides whether the item is called again.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -48,10 +48,14 @@ class LookUpAsker:
     def __init__(
         self, foundation: Foundation, contract_cache: ContractCache, gate: TargetGate,
         messages: FoundMessages, living: LivingCallers, steady_seconds: Callable[[], float],
+        unseen_seconds: Callable[[float], float], look_at_clock: Callable[[], Awaitable[None]],
     ) -> None:  # fmt: skip
         """`steady_seconds`: for how long the clock has run evenly. Where it leapt, less time has
-        passed since a doubt began than it says."""
+        passed since a doubt began than it says. `unseen_seconds`: by how much it may have leapt in
+        such a span before this process began."""
         self._steady_seconds = steady_seconds
+        self._unseen_seconds = unseen_seconds
+        self._look_at_clock = look_at_clock
         self._store = foundation.store
         self._clock = foundation.clock
         self._ids = foundation.ids
@@ -91,6 +95,9 @@ class LookUpAsker:
             if found[each.id].finding is Finding.UNKNOWN
         ]
         left += await self._arrived(asking, sent, found)
+        if absent:
+            # It may have been set since it was last read, and doubts recorded by what it says now.
+            await self._look_at_clock()
         quiet_at = await self._living.quiet_at(asking.scope, [each.id for each in absent])
         proven, changed_at = [], asking.changed_at
         for each in absent:
@@ -109,7 +116,8 @@ class LookUpAsker:
         """Whether `absent` proves that it never arrived."""
         if self._steady_seconds() < look_up.delay_seconds:
             return False
-        return asked_at >= concludes_at(look_up, max(quiet, doubt.doubted_at))
+        unseen = timedelta(seconds=self._unseen_seconds(look_up.delay_seconds))
+        return asked_at >= concludes_at(look_up, max(quiet, doubt.doubted_at)) + unseen
 
     def _unknown(
         self, doubt: ClaimedDoubt, said: LookedUp, look_up: LookUp, asked_at: datetime

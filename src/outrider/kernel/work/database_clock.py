@@ -39,6 +39,7 @@ class DatabaseClock:
         """Offset from the machine's monotonic clock to the database's time, in seconds since the
         epoch."""
         self._leapt_at: float | None = None
+        self._first_read_at: float | None = None
         self._is_known: dict[str, bool] = {}
         """By alert subject: whether the alert is open, as far as this process knows."""
 
@@ -62,6 +63,14 @@ class DatabaseClock:
     def steady_seconds(self) -> float:
         """For how long it has run evenly, as far as is known."""
         return math.inf if self._leapt_at is None else self.monotonic() - self._leapt_at
+
+    def unseen_seconds(self, span_seconds: float) -> float:
+        """By how much it may have been set during the last `span_seconds` without anyone noticing:
+        before this process began to read it, a small leap looks like time in which nobody did."""
+        began = self._first_read_at
+        if began is not None and self.monotonic() - began >= span_seconds:
+            return 0.0
+        return 2 * self._limits.clock_keep_seconds
 
     async def look(self) -> None:
         """Read the database's time, and use it from now on."""
@@ -109,6 +118,7 @@ class DatabaseClock:
     ) -> None:
         known = self._at(at)
         if known is None:
+            self._first_read_at = at
             told_at = reading.told_at
             quiet = timedelta(seconds=2 * self._limits.clock_keep_seconds)
             if told_at is not None and then - told_at > quiet:

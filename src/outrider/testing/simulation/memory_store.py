@@ -65,6 +65,9 @@ class MemoryStore(SqliteStore):
     async def verify_schema(self) -> None:
         return None
 
+    async def place(self) -> str:
+        return "memory"
+
     async def ping(self) -> None:
         await self._process.reach()
 

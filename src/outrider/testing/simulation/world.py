@@ -17,6 +17,7 @@ from outrider.bootstrap import Outrider
 from outrider.bootstrap import worker as worker_wiring
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import OutboxId, Scope
+from outrider.kernel.work.database_clock import DatabaseClock
 from outrider.limits.kernel import Limits
 from outrider.ports.presence import Presence
 from outrider.ports.renderer import Rendered, RenderProblem
@@ -25,6 +26,7 @@ from outrider.testing.launches import registry, target
 from outrider.testing.simulation.memory_store import MemoryStore, StoreFaults, new_database
 from outrider.testing.simulation.process import Process, ProcessClock, SeededIds
 from outrider.testing.simulation.providers import Kind, Provider, SimulatedGateways
+from outrider.testing.simulation.virtual_time import DatabaseTime
 
 Answer = TypeVar("Answer")
 
@@ -91,6 +93,8 @@ class World:
         self._loop = asyncio.get_running_loop()
         self.random = random.Random(f"{self.seed} world")
         self.database = new_database()
+        self.database_time = DatabaseTime(self._loop)
+        self.database.create_scalar_function("strftime", self.database_time.text)
         self._ids = SeededIds(self.seed, self._loop)
         self._processes: dict[str, Process] = {}
         self._under_way: set[asyncio.Task[None]] = set()
@@ -121,7 +125,8 @@ class World:
     def outrider(self, process: Process) -> Outrider:
         store = MemoryStore(self.database, process, self.store_faults)
         gateways = SimulatedGateways(self.providers, process)
-        clock = ProcessClock(process, self._loop)
+        machine = ProcessClock(process, self._loop)
+        clock = DatabaseClock(machine, store, self._ids, LIMITS, process.worker_id)
         renderer = PlainRenderer()
         return Outrider(
             self._settings, LIMITS, store, gateways, clock, self._ids, renderer, renderer
