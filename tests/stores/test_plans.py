@@ -72,13 +72,13 @@ SORTED_BY_NATURE = {
     "stalled_lanes", "items_of_run_filtered", "find_duplicates", "closed_doors",
     "disagreeing_phases", "runs_left_running", "watch_events", "target_rates",
     "jobs_held", "silent_holders", "unfinished_runs", "watch_doubts", "oldest_due_by_target",
-    "receipts_of_item", "evidence_verdicts",
+    "receipts_of_item", "evidence_verdicts", "jobs_to_distrust", "lanes_to_distrust",
 }  # fmt: skip
 """Pages of what a campaign or a target has a handful of, of what waits for a person, and of a job's
 rows; the few receipts of one item; what is looked for among a whole audience, once; what somebody
 has parted by hand; and workspaces among events that are overdue, of which there are none while
 anybody routes; the few hours of each target that rates are made of; what a page of workers holds,
-and runs that have not ended."""
+runs that have not ended, and what a database was doing when it was restored."""
 
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")

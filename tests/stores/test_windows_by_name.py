@@ -1,6 +1,6 @@
 """A window's columns are matched by their names, in whatever order the kernel gives them."""
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from datetime import UTC, datetime
 
 import pytest
@@ -60,6 +60,12 @@ class TurnedStore:
 
     def announcements(self, of: Announced) -> AsyncIterator[None]:
         return self._store.announcements(of)
+
+    async def place(self) -> str:
+        return await self._store.place()
+
+    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
+        self._store.stay_at(place, moved)
 
     def abandon(self) -> None:
         self._store.abandon()

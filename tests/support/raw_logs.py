@@ -1,7 +1,7 @@
 """Shorthands for tests of run logs: telling them things, looking at snapshots, and crashing."""
 
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from datetime import datetime
 
 import msgspec
@@ -69,6 +69,12 @@ class CrashingStore:
         raise NotImplementedError
 
     async def ping(self) -> None:
+        raise NotImplementedError
+
+    async def place(self) -> str:
+        raise NotImplementedError
+
+    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
         raise NotImplementedError
 
     def abandon(self) -> None:

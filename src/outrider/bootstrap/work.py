@@ -9,6 +9,7 @@ from outrider.bootstrap.receipts import ReceiptRoles
 from outrider.bootstrap.workflows import WorkflowRoles
 from outrider.domain.ids import WorkerId
 from outrider.engines.process_identity import this_host, this_worker
+from outrider.files.database_memory import DatabaseMemoryFile
 from outrider.files.event_spool import LocalSpool
 from outrider.kernel.control.stop_sweeper import StopSweeper
 from outrider.kernel.delivery.call_meter import CallMeter
@@ -16,6 +17,8 @@ from outrider.kernel.proof.audit_chainer import AuditChainer
 from outrider.kernel.transactions.workers import WorkerCard
 from outrider.kernel.work.background_loops import BackgroundLoops
 from outrider.kernel.work.database_clock import DatabaseClock
+from outrider.kernel.work.database_recogniser import DatabaseRecogniser
+from outrider.kernel.work.database_releaser import DatabaseReleaser
 from outrider.kernel.work.deadline_expirer import DeadlineExpirer
 from outrider.kernel.work.job_step_recorder import StepRecorder
 from outrider.kernel.work.presence_keeper import PresenceKeeper
@@ -23,6 +26,15 @@ from outrider.kernel.work.stop_guard import StopGuard
 
 
 class WorkRoles(ReceiptRoles, WorkflowRoles, BusRoles):
+    @cached_property
+    def database_recogniser(self) -> DatabaseRecogniser:
+        memory = DatabaseMemoryFile(self.settings.spool, self.settings.database_url)
+        return DatabaseRecogniser(self.foundation, memory, this_worker())
+
+    @cached_property
+    def database_releaser(self) -> DatabaseReleaser:
+        return DatabaseReleaser(self.foundation)
+
     @cached_property
     def stop_guard(self) -> StopGuard:
         return StopGuard(self.foundation)
@@ -78,6 +90,7 @@ class WorkRoles(ReceiptRoles, WorkflowRoles, BusRoles):
         }
         if isinstance(self.clock, DatabaseClock):
             loops["clock"] = self.clock.run
+            loops["database recogniser"] = self.database_recogniser.run
         if not self.engine.polls_queue:
             loops["engine_notifier"] = self.engine_notifier.run
         return BackgroundLoops(loops, self.clock, self.limits)

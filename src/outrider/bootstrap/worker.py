@@ -198,6 +198,7 @@ class WorkerRoles(WorkRoles):
         work_filter: WorkFilter | None = None,
     ) -> AsyncIterator[Worker]:
         """A worker wired to this process's store; the caller runs it."""
+        await self.database_recogniser.recognise()
         await self.set_clock()
         await self.bus_keeper.register()
         worker_id, work_filter = worker_id or this_worker(), work_filter or WorkFilter()

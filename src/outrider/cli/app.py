@@ -18,6 +18,7 @@ class Commands(LazyGroup):
         "check": "outrider.cli.database:check",
         "verify": "outrider.cli.verify:verify",
         "retire": "outrider.cli.retire:retire",
+        "recovery": "outrider.cli.recovery:app",
         "alerts": "outrider.cli.alerts:alerts",
         "serve": "outrider.cli.serve:serve",
         "work": "outrider.cli.work:work",

@@ -28,6 +28,7 @@ class BlockerCode(StrEnum):
     DATABASE_DOWN = "DATABASE_DOWN"
     IN_DOUBT = "IN_DOUBT"
     ENGINE_DOWN = "ENGINE_DOWN"
+    DATABASE_RESTORED = "DATABASE_RESTORED"
     ROLLOUT_HOLD = "ROLLOUT_HOLD"
 
 
@@ -38,6 +39,7 @@ FAULTS = frozenset(
         BlockerCode.NO_WORKER,
         BlockerCode.DATABASE_DOWN,
         BlockerCode.ENGINE_DOWN,
+        BlockerCode.DATABASE_RESTORED,
     }
 )
 """What nobody decided: a run that waits for one of these is stalled."""
@@ -140,6 +142,7 @@ class Surroundings:
     workers: int
     worker_seen_at: datetime | None = None
     engine_down_since: datetime | None = None
+    quarantined_since: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

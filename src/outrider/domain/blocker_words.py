@@ -229,6 +229,16 @@ def silent_worker(jobs: JobsAtTarget, silent: SilentHolders) -> Blocker:
     )
 
 
+def database_restored(since: datetime, target: str | None) -> Blocker:
+    return Blocker(
+        BlockerCode.DATABASE_RESTORED,
+        since,
+        f"The database was restored or promoted, and sends nothing since {rfc3339(since)}.",
+        "`outrider recovery status` says why, `outrider recovery release` lets work begin.",
+        target,
+    )
+
+
 def engine_down(since: datetime, target: str | None) -> Blocker:
     return Blocker(
         BlockerCode.ENGINE_DOWN,

@@ -98,6 +98,8 @@ def _at_target(
         return words.silent_worker(jobs, jobs.silent)
     if jobs.due_at is None:
         return None
+    if around.quarantined_since is not None:
+        return words.database_restored(around.quarantined_since, jobs.submission_target)
     if around.engine_down_since is not None:
         return words.engine_down(around.engine_down_since, jobs.submission_target)
     if not around.workers:

@@ -169,6 +169,8 @@ class Limits:
     reconcile_workspaces: int = 1_000
     lost_leases_kept_seconds: float = 3_600.0
     lost_leases_forgotten: int = 1_000
+    recovery_jobs: int = 200
+    recovery_messages: int = 5_000
     refusals_recorded: int = 60
     refusals_seconds: float = 60.0
     refusals_page_runs: int = 100

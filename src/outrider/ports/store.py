@@ -4,7 +4,7 @@ The kernel writes each transaction once, as a generator that yields `Statement`s
 rows back. A store knows the SQL behind each name and how to run a script atomically.
 """
 
-from collections.abc import AsyncIterator, Generator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
@@ -71,6 +71,14 @@ class Store(Protocol):
     async def ping(self) -> None:
         """StoreUnavailable unless the database answers; does not wait for this store's other
         work."""
+        ...
+
+    async def place(self) -> str:
+        """Where this database is: another one after it was restored elsewhere, or promoted."""
+        ...
+
+    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
+        """A new connection that finds the database elsewhere runs this script before any other."""
         ...
 
     def announcements(self, of: Announced) -> AsyncIterator[None]:

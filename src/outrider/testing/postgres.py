@@ -4,10 +4,11 @@
 """
 
 import os
+import shutil
 import uuid
 import warnings
 from pathlib import Path
-from urllib.parse import urlsplit, urlunsplit
+from urllib.parse import parse_qs, urlsplit, urlunsplit
 
 import asyncpg
 
@@ -40,18 +41,44 @@ class PrivatePostgres:
         """Recovers from the write-ahead log, at the same address."""
         self._server.ensure_postgres_running()
 
+    def back_up(self) -> Path:
+        """A replica as of now; it follows this server no further. Returns its folder."""
+        folder = self._server.pgdata.with_name(f"{self._server.pgdata.name}-replica")
+        folder.mkdir(mode=0o700)
+        if self._server.system_user is not None:
+            shutil.chown(folder, self._server.system_user)
+        whole = urlsplit(self.url)
+        self._run(
+            "pg_basebackup", "-D", str(folder), "-h", parse_qs(whole.query)["host"][0],
+            "-U", whole.username or "postgres", "-R", "-c", "fast",
+        )  # fmt: skip
+        for lock in folder.glob(".s.PGSQL*"):
+            # The server's socket is in its folder too.
+            lock.unlink()
+        return folder
+
+    def replaced_by(self, replica: Path) -> None:
+        """This server is lost, and the replica is promoted in its place, at its address."""
+        self.stop_immediately()
+        data = self._server.pgdata
+        shutil.rmtree(data)
+        replica.rename(data)
+        socket = parse_qs(urlsplit(self.url).query)["host"][0]
+        log = str(data / "promoted.log")
+        self._control("-w", "-o", f'-h "" -k {socket}', "-l", log, "start")
+        self._control("-w", "promote")
+        self._server.ensure_postgres_running()
+
     def close(self) -> None:
         self._server.stop()
         # Otherwise the library stops it again when the interpreter ends, and complains.
         self._server.cleanup_mode = None
 
     def _control(self, *arguments: str) -> None:
-        pgexec(
-            "pg_ctl",
-            ("-D", str(self._server.pgdata), *arguments),
-            bin_path=self._server.bin_path,
-            user=self._server.system_user,
-        )
+        self._run("pg_ctl", "-D", str(self._server.pgdata), *arguments)
+
+    def _run(self, command: str, *arguments: str) -> None:
+        pgexec(command, arguments, bin_path=self._server.bin_path, user=self._server.system_user)
 
 
 def given_url() -> str | None:

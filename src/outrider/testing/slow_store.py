@@ -1,7 +1,7 @@
 """A deliberately slow store: writes of the named scripts are delayed, or never finish."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from types import GeneratorType
 
 from outrider.ports.store import Announced, Result, Store, Transaction
@@ -44,6 +44,12 @@ class SlowStore:
 
     async def ping(self) -> None:
         await self._inner.ping()
+
+    async def place(self) -> str:
+        return await self._inner.place()
+
+    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
+        self._inner.stay_at(place, moved)
 
     def abandon(self) -> None:
         self._inner.abandon()

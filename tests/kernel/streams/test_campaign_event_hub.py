@@ -1,7 +1,7 @@
 """The event hub: every event once and in order, one reader however many watch, on both stores."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 
@@ -62,6 +62,12 @@ class Counted:
         raise NotImplementedError
 
     async def ping(self) -> None:
+        raise NotImplementedError
+
+    async def place(self) -> str:
+        raise NotImplementedError
+
+    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
         raise NotImplementedError
 
     def abandon(self) -> None:

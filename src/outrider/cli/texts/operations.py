@@ -270,6 +270,20 @@ class Retire:
     MORE_KEPT = "… and {runs:,} more"
 
 
+class Recovery:
+    NONE = "[green]not in quarantine[/green]: this is the database that the workers know"
+    QUARANTINE = (
+        "[yellow]in quarantine[/yellow] since {since}: {reason}.\n"
+        "Nothing is sent. If it is the one to work with, run `outrider recovery release`; with"
+        " `--nothing-lost` if it has everything that was done"
+    )
+    RELEASED = (
+        "[green]released[/green]: whatever may have been sent is settled by evidence. See"
+        " `outrider doubts list` for what needs a person"
+    )
+    TRUSTED = "[green]released[/green]: everything goes on where it was"
+
+
 class BundleProblems:
     UNREADABLE = "not a line or a document of this format:"
     CUT_OFF = "the end of the file is missing or changed"

@@ -863,6 +863,7 @@ export const blockers = {
     DATABASE_DOWN: "The database is down",
     IN_DOUBT: "Items are in doubt",
     ENGINE_DOWN: "The engine is down",
+    DATABASE_RESTORED: "The database was restored",
   },
 };
 

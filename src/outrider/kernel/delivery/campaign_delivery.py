@@ -15,6 +15,7 @@ from typing import assert_never
 import structlog
 from cachetools import LRUCache
 
+from outrider.domain.batches import windows
 from outrider.domain.campaigns import Asset
 from outrider.domain.errors import OutriderError
 from outrider.domain.ids import OutboxId, WorkerId
@@ -50,10 +51,17 @@ from outrider.kernel.delivery.window_outcomes import (
 )
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.budgeted_store import BudgetedStore
-from outrider.kernel.transactions import campaigns, jobs, ledger, lost_jobs, policy_holds
+from outrider.kernel.transactions import (
+    campaigns,
+    jobs,
+    ledger,
+    lost_jobs,
+    policy_holds,
+    reserving,
+)
 from outrider.kernel.transactions.claims import Claim, ClaimedJob
 from outrider.kernel.transactions.jobs import Hold
-from outrider.kernel.transactions.ledger import JobContext, LedgerRow
+from outrider.kernel.transactions.ledger import JobContext, LedgerRow, Member
 from outrider.kernel.transactions.reserving import Capped, Draft, Warming
 from outrider.kernel.transactions.screening import Ending, HeldBack, hold_back
 from outrider.kernel.transactions.settlement import LeaseLost, settle_job
@@ -105,6 +113,11 @@ class CampaignDelivery:
         contract = await self._contract_cache.by_id(job.contract_id)
         context = JobContext(job, await self._asset(job), contract)
         work, _ = await asyncio.gather(self._load(context), log_start())
+        if job.distrusted and work.fresh:
+            held = await self._distrust(context, work.fresh)
+            if held is not Hold.OURS:
+                return Lost() if held is Hold.LOST else Suspended()
+            work = await self._load(context)
         if not await self._ended_late(context, work):
             return Lost()
         # A stopped job needs no gateway. A job whose workers died is never given up, however often
@@ -277,7 +290,7 @@ class CampaignDelivery:
             job = context.job
             kind = address_kind(context.asset.message.channel)
             members = await self._store.read(ledger.members(context, kind))
-            if not job.was_held_before:
+            if not (job.was_held_before or job.distrusted):
                 return RemainingMembers(members, [])
             rows = await self._store.read(ledger.job_rows(job))
             return remaining(members, rows, self._clock.now())
@@ -316,6 +329,19 @@ class CampaignDelivery:
         return routed
 
     # reserve and open
+
+    async def _distrust(self, context: JobContext, members: Sequence[Member]) -> Hold:
+        """The database was restored: whoever is not in its ledger may have been sent to."""
+        held = Hold.OURS
+        for window in windows(members, DRAFT_WINDOW_ITEMS):
+            drafts = await self._drafter.draft(context, window)
+            now = self._clock.now()
+            held = await self._store.write(
+                reserving.reserve_distrusted(context, drafts, now + self._lease, now)
+            )
+            if held is not Hold.OURS:
+                break
+        return held
 
     async def _reserve(
         self,

@@ -200,9 +200,7 @@ class BlockerFinder:
         )
 
     async def _conditions(self, now: datetime) -> _Conditions:
-        targets, engine_down_at = await self._store.read(
-            blockers.surroundings(self._limits.page_items)
-        )
+        shared = await self._store.read(blockers.surroundings(self._limits.page_items))
         live = await self._live(now)
         working = sum(worker.takes_jobs for worker in live)
         if not working:
@@ -210,9 +208,12 @@ class BlockerFinder:
             working = await self._store.read(workers.unlisted_holders(now))
         seen_at = None if working else await self._store.read(workers.seen_last())
         # Known to whoever asked it, and to everybody by the alert.
-        away_since = self._engine_down_since() or engine_down_at
-        around = Surroundings(working, seen_at, away_since)
-        return _Conditions(now, targets, live, around)
+        away_since = self._engine_down_since() or shared.engine_down_at
+        quarantined = shared.quarantine
+        around = Surroundings(
+            working, seen_at, away_since, None if quarantined is None else quarantined.since
+        )
+        return _Conditions(now, shared.targets, live, around)
 
     async def _live(self, now: datetime) -> list[SeenWorker]:
         since = self._silent_before(now)

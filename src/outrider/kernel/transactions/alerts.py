@@ -39,6 +39,7 @@ class AlertCode(StrEnum):
     WORKFLOW_STUCK = "WORKFLOW_STUCK"
     BOUNCE_RATE_HIGH = "BOUNCE_RATE_HIGH"
     COMPLAINT_RATE_HIGH = "COMPLAINT_RATE_HIGH"
+    DATABASE_RESTORED = "DATABASE_RESTORED"
 
 
 LAST = "ffffffff-ffff-ffff-ffff-ffffffffffff"
@@ -51,6 +52,7 @@ SEVERITY = {
     AlertCode.RUN_STALLED: "P1",
     AlertCode.TARGET_HELD: "P1",
     AlertCode.JOB_DEAD: "P1",
+    AlertCode.DATABASE_RESTORED: "P1",
     AlertCode.TARGET_THROTTLED: "P3",
     AlertCode.DOUBTS_WAITING: "P3",
     AlertCode.LATE_ACCEPTANCE: "P3",

@@ -9,9 +9,10 @@ from outrider.domain.ids import JobId, RunId, Scope, TenantId, WorkspaceId
 from outrider.domain.rollouts import StepProgress
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.targets import DoorState
-from outrider.kernel.transactions import policy_holds, rollouts, targets
+from outrider.kernel.transactions import policy_holds, recovery, rollouts, targets
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.policy_holds import PolicyHold
+from outrider.kernel.transactions.recovery import Quarantine
 from outrider.kernel.transactions.targets import DoorKey, TargetPause
 from outrider.ports.store import Row, Transaction, ask, ask_alone
 
@@ -132,11 +133,19 @@ def targets_now(most: int) -> Transaction[TargetsNow]:
     return TargetsNow(doors, (yield from targets.paused_targets()))
 
 
-def surroundings(most: int) -> Transaction[tuple[TargetsNow, datetime | None]]:
-    """What all runs share: the targets, and since when an alert says that the engine is away."""
+class Shared(NamedTuple):
+    """What all runs share. An alert says since when the engine is away."""
+
+    targets: TargetsNow
+    engine_down_at: datetime | None
+    quarantine: Quarantine | None
+
+
+def surroundings(most: int) -> Transaction[Shared]:
     found = yield from targets_now(most)
     rows = yield from ask("open_engine_alert", code=AlertCode.ENGINE_DOWN.value)
-    return found, rows[0][0] if rows else None
+    quarantined = yield from recovery.quarantine()
+    return Shared(found, rows[0][0] if rows else None, quarantined)
 
 
 def unfinished_runs(after: str, now: datetime, most: int) -> Transaction[list[RunId]]:

@@ -56,6 +56,8 @@ class ClaimedJob(NamedTuple):
     first_draw: int | None = None
     last_draw: int | None = None
     """In a rollout: whom of its positions it is for."""
+    distrusted: bool = False
+    """The database was restored: what the job has to do may have been done already."""
 
     @property
     def scope(self) -> Scope:

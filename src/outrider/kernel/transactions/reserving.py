@@ -20,7 +20,7 @@ from outrider.domain.retry import Patience
 from outrider.domain.screen_policies import FrequencyCap
 from outrider.domain.states import ItemStatus
 from outrider.domain.warm_up import WarmUp
-from outrider.kernel.transactions import warm_ups
+from outrider.kernel.transactions import recovery, warm_ups
 from outrider.kernel.transactions.claims import Claim
 from outrider.kernel.transactions.frequency import CappedItem, admit
 from outrider.kernel.transactions.jobs import Hold, hold
@@ -117,6 +117,18 @@ def reserve(
     beyond = yield from warm_ups.open_within(warming.warm_up, recorded, to_call, open_some, now)
     warming.beyond(beyond)
     return opened
+
+
+def reserve_distrusted(
+    context: JobContext, drafts: Sequence[Draft], lease_expires_at: datetime, now: datetime
+) -> Transaction[Hold]:
+    """Write the window's rows as messages that may have arrived, at any time since their run was
+    due: they are called only if that is safe."""
+    held = yield from hold(context.job, lease_expires_at, now)
+    if held is Hold.OURS:
+        opened = yield from _reserve_held(context, drafts, None, now)
+        yield from recovery.distrust_reserved(sorted(opened), context.job.scheduled_for)
+    return held
 
 
 def _reserve_held(

@@ -44,10 +44,21 @@ PLANS_BY_KEY = {"jit": "off", "plan_cache_mode": "force_generic_plan", "enable_s
 """Every statement of the kernel looks rows up by key. A cached plan from when a table was small
 would scan the whole table for every window once it is large; a test checks all of them."""
 
+PLACE_IN_SERVER = """
+SELECT 'database ' || oid FROM pg_database WHERE datname = current_database()"""
+PLACE = """
+SELECT 'server ' || (SELECT system_identifier FROM pg_control_system())
+       || ', timeline ' || CASE WHEN pg_is_in_recovery() THEN 'of a replica'
+                                ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END
+       || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database())"""
+"""A restored backup has another server or database, a promoted replica another timeline."""
+
 Isolation = Literal["read_committed", "repeatable_read"]
 # Quoted, because the stubs are generic and the classes are not.
 Pool: TypeAlias = "asyncpg.Pool[asyncpg.Record]"
-Connection: TypeAlias = "asyncpg.pool.PoolConnectionProxy[asyncpg.Record]"
+Connection: TypeAlias = (
+    "asyncpg.pool.PoolConnectionProxy[asyncpg.Record] | asyncpg.Connection[asyncpg.Record]"
+)
 
 _COPIED = {
     name: (match[1], [column.strip() for column in match[2].split(",")])
@@ -88,6 +99,8 @@ class PostgresStore:
         self._opening = asyncio.Lock()
         self._listener = Listener(url)
         self._is_abandoned = False
+        self._place: str | None = None
+        self._when_moved: Callable[[str], Transaction[object]]
 
     async def write(self, transaction: Transaction[Result]) -> Result:
         return await self._run(transaction, "read_committed")
@@ -141,6 +154,23 @@ class PostgresStore:
         except (*_RAISED, TimeoutError) as error:
             raise _translated(error, self._url) from error
         connection.terminate()
+
+    async def place(self) -> str:
+        async with self._connected(None) as connection:
+            return await _place(connection)
+
+    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
+        self._place, self._when_moved = place, moved
+
+    async def _look_where_it_is(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+        """A replica may be promoted while workers are at work: they must not go on as if it knew
+        what the old server knew."""
+        if self._place is None or (place := await _place(connection)) == self._place:
+            return
+        script = self._when_moved(place)
+        async with connection.transaction():
+            await _played(connection, script, next(script))
+        self._place = place
 
     async def announcements(self, of: Announced) -> AsyncIterator[None]:
         try:
@@ -217,6 +247,7 @@ class PostgresStore:
                     timeout=POSTGRES_CONNECT_SECONDS,
                     command_timeout=POSTGRES_STATEMENT_SECONDS,
                     reset=_keep_as_it_is,
+                    init=self._look_where_it_is,
                     server_settings={
                         "application_name": "outrider",
                         "synchronous_commit": "on",
@@ -282,6 +313,15 @@ def _item(names: tuple[str, ...]) -> Callable[..., msgspec.Struct]:
     """A JSON object with these keys. None is omitted, and is null to Postgres."""
     fields = [(name, object, None) for name in names]
     return msgspec.defstruct("Item", fields, frozen=True, omit_defaults=True, gc=False)
+
+
+async def _place(connection: Connection) -> str:
+    """Without the right to ask for the server's identity, the database's own has to do."""
+    try:
+        found: str = await connection.fetchval(PLACE)
+    except asyncpg.InsufficientPrivilegeError:
+        found = await connection.fetchval(PLACE_IN_SERVER)
+    return found
 
 
 async def _keep_as_it_is(_connection: "asyncpg.Connection[asyncpg.Record]") -> None:

@@ -129,6 +129,14 @@ class SqliteStore:
                 hint="check that the file is a writable database and that the disk has space",
             ) from error
 
+    async def place(self) -> str:
+        """A file that was copied is another one. One that was overwritten has gone back in time."""
+        found = await asyncio.to_thread(self._path.stat)
+        return f"file {found.st_ino}"
+
+    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
+        """Its connections are to one file, whatever becomes of its name."""
+
     def abandon(self) -> None:
         """A file answers or fails at once."""
 

@@ -48,7 +48,7 @@ SELECT queue_group,
 WITH due AS MATERIALIZED (
   SELECT id FROM job_queue
    WHERE status = 'queued' AND paused = false AND run_id IS NOT NULL AND queue_group = :queue_group
-     AND run_at <= :now
+     AND run_at <= :now AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.id = 1)
    ORDER BY run_at, id LIMIT :most FOR UPDATE SKIP LOCKED
 )
 UPDATE job_queue AS j
@@ -64,6 +64,7 @@ WITH due AS MATERIALIZED (
    WHERE status = 'queued' AND paused = false AND run_id IS NULL AND mode = :mode AND run_at <= :now
      AND (:targets::text IS NULL OR submission_target IN list(:targets))
      AND submission_target NOT IN list(:closed)
+     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.id = 1)
    ORDER BY run_at, id LIMIT :most FOR UPDATE SKIP LOCKED
 )
 UPDATE job_queue AS j
@@ -91,6 +92,7 @@ UPDATE job_queue
        heartbeat_at = :now, lease_expires_at = :lease_expires_at, updated_at = :now,
        run_at = CASE WHEN run_id IS NOT NULL THEN run_at END
  WHERE id = :job_id AND status IN ('queued', 'failed') AND paused = false AND run_at <= :now
+   AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.id = 1)
 RETURNING run_id IS NULL, id::text, tenant_id::text, workspace_id::text, submission_target, mode, fence,
           attempts, lease_expires_at;
 
@@ -115,7 +117,8 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
        j.attempts,
        j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of::text,
        j.retry_job_id::text, j.logical_attempt, r.plan_version, j.lease_expires_at,
-       j.queue_group, j.losses, r.local_launch, j.first_draw, j.last_draw, r.status = 'queued'
+       j.queue_group, j.losses, r.local_launch, j.first_draw, j.last_draw, j.distrusted,
+       r.status = 'queued'
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id IN window(id uuid)
    AND j.asset_id IS NOT NULL

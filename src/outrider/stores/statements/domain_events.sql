@@ -59,6 +59,7 @@ SELECT subject, variables FROM domain_events
 -- The oldest due ones, hidden from others until the lease ends: a router that dies loses nothing.
 WITH due AS MATERIALIZED (
   SELECT id FROM domain_events WHERE status = 'received' AND route_at <= :now
+     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.id = 1)
    ORDER BY route_at, id LIMIT :most FOR NO KEY UPDATE SKIP LOCKED
 )
 UPDATE domain_events AS e SET route_at = :lease_expires_at, attempts = attempts + 1

@@ -8,6 +8,7 @@ SELECT 1 FROM doubt_checks WHERE next_check_at <= :now LIMIT 1;
 -- loses nothing, and a higher fence shuts it out.
 WITH due AS MATERIALIZED (
   SELECT outbox_id FROM doubt_checks WHERE next_check_at <= :now
+     AND NOT EXISTS (SELECT 1 FROM quarantine q WHERE q.id = 1)
    ORDER BY next_check_at, outbox_id LIMIT :most FOR UPDATE SKIP LOCKED
 )
 UPDATE doubt_checks AS c SET fence = fence + 1, next_check_at = :lease_expires_at

@@ -89,7 +89,8 @@ UPDATE channel_outbox
 -- used up or the gateway does not remember; or an earlier silence is older than its memory.
 UPDATE channel_outbox
    SET doubted_at = :now, next_attempt_at = NULL, updated_at = :now,
-       reason = CASE WHEN attempt_opened_at IS NOT NULL AND repeats >= :repeats_max
+       reason = CASE WHEN reason = 'restored' THEN reason
+                     WHEN attempt_opened_at IS NOT NULL AND repeats >= :repeats_max
                      THEN 'worker_lost_repeatedly' ELSE 'worker_lost' END
  WHERE id IN window(id uuid)
    AND status = 'queued' AND doubted_at IS NULL AND attempt_closed_at IS NULL

@@ -48,6 +48,7 @@ function placeOf({ code, submissionTarget }, runId) {
       return [texts.viewDoubts, makeHash("doubts", null, { runId })];
     case "DATABASE_DOWN":
     case "ENGINE_DOWN":
+    case "DATABASE_RESTORED":
       return [texts.viewProblems, makeHash("trouble")];
     default:
       return null;

@@ -1,7 +1,7 @@
 // Blockers as values: which of them nobody decided, and the commands inside their sentences.
 
 const FAULTS = new Set(["TARGET_THROTTLED", "TARGET_DOWN", "NO_WORKER", "DATABASE_DOWN",
-  "ENGINE_DOWN", "IN_DOUBT"]);
+  "ENGINE_DOWN", "DATABASE_RESTORED", "IN_DOUBT"]);
 
 /** Somebody may have to act; the others are as they were decided, and end by themselves. */
 export function isFault({ code }) {

@@ -1,0 +1,34 @@
+"""The memory of a database as a small file of this machine: a restored backup does not have it."""
+
+import hashlib
+import os
+from datetime import datetime
+from pathlib import Path
+
+from outrider.files.private_files import new_private_file, private_folder
+
+SUFFIX = ".noted"
+
+
+class DatabaseMemoryFile:
+    def __init__(self, folder: Path, database_url: str) -> None:
+        self._folder = folder
+        self._path = folder / (hashlib.sha256(database_url.encode()).hexdigest()[:32] + SUFFIX)
+
+    def read(self) -> datetime | None:
+        """None if this machine has no memory of it."""
+        try:
+            return datetime.fromisoformat(self._path.read_text("ascii"))
+        except (OSError, ValueError):
+            return None
+
+    def write(self, noted_at: datetime) -> None:
+        """Whole or not at all, whoever else writes it."""
+        private_folder(self._folder)
+        beside = self._path.with_suffix(f".{os.getpid()}")
+        beside.unlink(missing_ok=True)
+        with new_private_file(beside) as file:
+            file.write(noted_at.isoformat().encode("ascii"))
+            file.flush()
+            os.fsync(file.fileno())
+        beside.replace(self._path)
