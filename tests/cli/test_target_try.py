@@ -23,7 +23,7 @@ from outrider.gateways.wire_tap import MASK
 from outrider.settings import Settings, TargetSettings
 from outrider.testing import launches
 from tests.support.broken_server import answering, closed_port, http, serving
-from tests.support.provider_targets import PLANTED, TARGETS
+from tests.support.provider_targets import DEVICE, PLANTED, TARGETS, url_of
 
 MAIL, PHONE = "ada@example.test", "+447700900123"
 TARGET = "mail.offers"
@@ -32,7 +32,11 @@ ADDRESSES = {
     **dict.fromkeys((Channel.SMS, Channel.VOICE, Channel.WHATSAPP), PHONE),
     Channel.SOCIAL: "",
 }
-PUSH_TOKENS = {"expo": "ExponentPushToken[token-1]", "web_push": subscription("/web-push/1")}
+PUSH_TOKENS = {
+    "expo": "ExponentPushToken[token-1]",
+    "web_push": subscription("/web-push/1"),
+    "apns": DEVICE,
+}
 
 
 @asynccontextmanager
@@ -61,7 +65,7 @@ async def trial(outrider: Outrider, to: str = MAIL, seconds: float = 20.0) -> di
 async def sent_and_shown(database: str, folder: Path, family: str, to: str) -> None:
     async with (
         Sandbox() as sandbox,
-        opened(database, folder, family, sandbox.http_url) as outrider,
+        opened(database, folder, family, url_of(sandbox, family)) as outrider,
     ):
         found = await trial(outrider, to)
         assert (found["outcome"], found["success"], found["fix"]) == ("accepted", True, None)

@@ -34,6 +34,7 @@ from outrider.gateways.families.push_options import topic
 from outrider.gateways.family import Target
 from outrider.gateways.http_client import HttpClient
 from outrider.gateways.sandbox import Sandbox
+from outrider.gateways.simulators.apns import UNREGISTERED
 from outrider.gateways.simulators.web_push import subscription
 from outrider.limits.gateways import CREDENTIAL_REREAD_SECONDS
 from outrider.ports.gateway import Gateway, Reservation
@@ -49,16 +50,25 @@ from tests.support.broken_server import (
     read_request,
     serving,
 )
-from tests.support.provider_targets import PLANTED, SIGNS_IN, TARGETS, PlantedSecrets
+from tests.support.provider_targets import (
+    DEVICE,
+    HTTP2,
+    PLANTED,
+    SIGNS_IN,
+    TARGETS,
+    PlantedSecrets,
+    url_of,
+)
 
 PHONE, MAIL = "+447700900123", "ada@example.test"
 WITH_CREDENTIALS = [name for name, target in TARGETS.items() if target.credentials]
-PROVIDERS = [name for name in WITH_CREDENTIALS if name not in SIGNS_IN]
+PROVIDERS = [name for name in WITH_CREDENTIALS if name not in SIGNS_IN | HTTP2]
 EXPO_TOKEN = "ExponentPushToken[token-1]"
 BROWSER = subscription("/web-push/1")
 MAIL_PROVIDERS = ["ses", "sendgrid", "mailgun", "postmark", "brevo", "mailjet"]
 ADDRESSES = {
     "resend": MAIL, "fcm": "token-1", "mastodon": "", "expo": EXPO_TOKEN, "web_push": BROWSER,
+    "apns": DEVICE,
     "slack": "", "telegram": "", "bluesky": "", **dict.fromkeys(MAIL_PROVIDERS, MAIL),
 }  # fmt: skip
 SAYS_SO_IN_A_HEADER = {"postmark": "x-postmark-server-token", "brevo": "api-key"}
@@ -71,7 +81,7 @@ class _Family(GatewayConformance):
         gateways = Gateways(PlantedSecrets(), targets=TARGETS)
         async with Sandbox() as sandbox:
             scheme = "smtp" if self.gateway_type == "smtp" else "http"
-            url = sandbox.smtp_url if scheme == "smtp" else sandbox.http_url
+            url = url_of(sandbox, self.gateway_type)
             nobody = f"{scheme}://127.0.0.1:{closed_port()}"
             yield GatewayBench(
                 sandbox,
@@ -212,6 +222,12 @@ class TestExpo(_Family):
     gateway_type, channel, status = "expo", Channel.PUSH, ItemStatus.SENT
     address, refused_address = EXPO_TOKEN, "ExponentPushToken[unregistered-1]"
     payload: ClassVar[Mapping[str, Any]] = {"to": EXPO_TOKEN, "body": "Hi", "data": {"n": 1}}
+
+
+class TestApns(_Family):
+    gateway_type, channel, status = "apns", Channel.PUSH, ItemStatus.SENT
+    address, refused_address = DEVICE, UNREGISTERED * 16
+    payload: ClassVar[Mapping[str, Any]] = {"to": DEVICE, "subject": "Offer", "body": "Hi"}
 
 
 class TestFcm(_Family):
@@ -770,13 +786,13 @@ async def test_a_missing_credential_or_an_unknown_option_is_said_at_once(
         make(name, "http://127.0.0.1", client, **option(name, colour="red"))
 
 
-@pytest.mark.parametrize("name", ["twilio_sms", "twilio_voice", "whatsapp_cloud", "fcm"])
+@pytest.mark.parametrize("name", ["twilio_sms", "twilio_voice", "whatsapp_cloud", "fcm", "apns"])
 async def test_a_missing_option_is_said_at_once(client: HttpClient, name: str) -> None:
     with pytest.raises(InvalidInput, match="requires the option"):
         make(name, "http://127.0.0.1", client, options={})
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", [*PROVIDERS, *HTTP2])
 async def test_concurrency_is_the_targets_and_bounds_what_a_crash_can_leave_open(
     client: HttpClient, name: str
 ) -> None:
@@ -862,7 +878,7 @@ async def test_the_simulators_log_names_the_type_and_our_reference(tmp_path: Pat
     gateways = Gateways(PlantedSecrets(), targets=TARGETS)
     async with Sandbox(log_path=log_path) as sandbox:
         for name in WITH_CREDENTIALS:
-            gateway = gateways.gateway(name, name, sandbox.http_url)
+            gateway = gateways.gateway(name, name, url_of(sandbox, name))
             reference = f"{name:_>64}"
             result = await gateway.call(reserve(ADDRESSES.get(name, PHONE), reference=reference))
             assert isinstance(result, Accepted)
@@ -897,7 +913,7 @@ def test_the_page_shows_what_each_type_declares() -> None:
         assert reasons == ", ".join(sorted(kind.rejection_reasons))
 
 
-@pytest.mark.parametrize("name", PROVIDERS)
+@pytest.mark.parametrize("name", [*PROVIDERS, *HTTP2])
 async def test_the_page_names_every_option_of_a_type(client: HttpClient, name: str) -> None:
     gateway: Any = make(name, "http://127.0.0.1", client)
     options, credentials = _rows(PAGE, 3)[name]

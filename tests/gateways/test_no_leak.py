@@ -34,19 +34,24 @@ from outrider.testing.launches import (
     target,
 )
 from tests.support.broken_server import Reader, Writer, http, read_request, reset, serving
+from tests.support.http2_server import Http2Answer, Http2Provider, Http2Request
 from tests.support.mail_security import (
     USERNAME,
     Mailroom,
     certificate,
     mail_serving,
 )
-from tests.support.provider_targets import PLANTED, TARGETS
+from tests.support.provider_targets import HTTP2, PLANTED, TARGETS
 from tests.support.whole_runs import IMPATIENT, items_of, working
 
 SECONDS = 60.0
 TAKING_NO_CREDENTIALS = {"sms", "push", "noop"}
 HTTP_FAMILIES = sorted(FAMILIES.keys() - TAKING_NO_CREDENTIALS - {"smtp"})
-PUSH_TOKENS = {"expo": "ExponentPushToken[{}]", "web_push": subscription("/web-push/NUMBER")}
+PUSH_TOKENS = {
+    "expo": "ExponentPushToken[{}]",
+    "web_push": subscription("/web-push/NUMBER"),
+    "apns": "ab12NUMBER",
+}
 """Of the forms that these families take; others take any."""
 
 
@@ -235,6 +240,22 @@ class UnkindProvider:
             await writer.drain()
 
 
+def unkind_http2() -> Http2Provider:
+    """The same answers over HTTP/2."""
+
+    def answer(request: Http2Request) -> Http2Answer | bytes | None:
+        chosen = ANSWERS[len(provider.requests) % len(ANSWERS)]
+        raw = b"" if chosen is None else chosen(request.as_text)
+        head, _, body = raw.partition(b"\r\n\r\n")
+        status = head.split()[1:2]
+        if chosen is None or not status or not status[0].isdigit():
+            return raw or None
+        return Http2Answer(int(status[0]), body, (("retry-after", "0"),))
+
+    provider = Http2Provider(answer)
+    return provider
+
+
 def test_every_family_that_takes_credentials_is_looked_at() -> None:
     taking = {name for name, settings in TARGETS.items() if settings.credentials}
     assert taking == set(HTTP_FAMILIES)
@@ -244,7 +265,7 @@ def test_every_family_that_takes_credentials_is_looked_at() -> None:
 async def test_no_provider_gets_a_credential_written_down(
     gateway_type: str, reference: str, tmp_path: Path, nothing_leaks: list[str]
 ) -> None:
-    provider = UnkindProvider()
+    provider = unkind_http2() if gateway_type in HTTP2 else UnkindProvider()
     channel = FAMILIES[gateway_type].type.channel
     async with serving(provider) as port:
         url = f"http://127.0.0.1:{port}"
@@ -253,10 +274,13 @@ async def test_no_provider_gets_a_credential_written_down(
         ) as outrider:
             token = PUSH_TOKENS.get(gateway_type)
             await send_and_tell(outrider, channel, len(ANSWERS), nothing_leaks, token)
-    heard = b"".join(provider.requests)
-    if gateway_type == "web_push":
+    requests = provider.requests
+    texts = [each.as_text if isinstance(each, Http2Request) else each for each in requests]
+    heard = b"".join(texts)
+    signs = {"web_push": b"Authorization: vapid t=", "apns": b"authorization: bearer "}
+    if gateway_type in signs:
         # Its key signs and is never sent.
-        assert b"Authorization: vapid t=" in heard
+        assert signs[gateway_type] in heard
         assert not any(form in heard for form in forms(PLANTED))
         return
     assert any(form in heard for form in forms(PLANTED)), "the credential was never used"

@@ -277,7 +277,8 @@ def test_every_family_that_reports_runs_the_suite() -> None:
 
 def test_a_provider_that_reports_nothing_has_no_reader() -> None:
     reporting_nothing = (
-        "fcm", "web_push", "expo", "slack", "telegram", "mastodon", "bluesky", "noop", "unknown",
+        "fcm", "apns", "web_push", "expo", "slack", "telegram", "mastodon", "bluesky", "noop",
+        "unknown",
     )  # fmt: skip
     for name in reporting_nothing:
         assert gateways_of(name).receipt_reader("mine", name) is None

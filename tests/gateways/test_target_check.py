@@ -54,12 +54,19 @@ from tests.support.mail_security import (
     certificate,
     mail_serving,
 )
-from tests.support.provider_targets import PLANTED, SIGNS_IN, TARGETS, PlantedSecrets
+from tests.support.provider_targets import (
+    HTTP2,
+    PLANTED,
+    SIGNS_IN,
+    TARGETS,
+    PlantedSecrets,
+    url_of,
+)
 
 PROVIDERS = [
     name for name, settings in TARGETS.items()
     # Browsers' push services have nothing to ask.
-    if settings.credentials and name not in SIGNS_IN | {"web_push"}
+    if settings.credentials and name not in SIGNS_IN | HTTP2 | {"web_push"}
 ]  # fmt: skip
 OWN = ["sms", "push"]
 PASSWORD = {"password": "env:MAIL_PASSWORD"}
@@ -169,8 +176,8 @@ async def test_the_simulator_passes_the_check_of_every_family_and_counts_no_mess
     """A6: the check asks, and sends nothing."""
     log = tmp_path / "log"
     async with Sandbox(log_path=log) as sandbox:
-        urls = {"smtp": sandbox.smtp_url, "noop": "noop:"}
-        assert await check(gateway_type, urls.get(gateway_type, sandbox.http_url)) is None
+        url = "noop:" if gateway_type == "noop" else url_of(sandbox, gateway_type)
+        assert await check(gateway_type, url) is None
         assert sandbox.requests == 0
     assert log.read_bytes() == b""
 
@@ -180,7 +187,7 @@ def test_every_family_has_a_target_to_be_checked_with() -> None:
     assert FAMILIES.keys() == TARGETS.keys()
 
 
-@pytest.mark.parametrize("gateway_type", [*OWN, "smtp", *PROVIDERS])
+@pytest.mark.parametrize("gateway_type", [*OWN, "smtp", *PROVIDERS, *HTTP2])
 async def test_an_unreachable_server_is_reported_with_its_address(gateway_type: str) -> None:
     """A6: at the step of connecting, whatever the protocol."""
     scheme, port = "smtp" if gateway_type == "smtp" else "http", closed_port()
@@ -190,7 +197,7 @@ async def test_an_unreachable_server_is_reported_with_its_address(gateway_type: 
     failed(finding, CheckStep.CONNECT, "nowhere.invalid", "host name")
 
 
-@pytest.mark.parametrize("gateway_type", [*OWN, "smtp", *PROVIDERS])
+@pytest.mark.parametrize("gateway_type", [*OWN, "smtp", *PROVIDERS, *HTTP2])
 async def test_a_check_goes_through_the_address_guard(gateway_type: str) -> None:
     """A6: as a delivery would."""
     async with serving(hang) as port:

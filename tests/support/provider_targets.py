@@ -6,6 +6,8 @@ The planted values are unlike anything else, so a test can look for them whereve
 from collections.abc import Sequence
 
 from outrider.domain.workspaces import WorkspaceName
+from outrider.gateways.sandbox import Sandbox
+from outrider.gateways.sandbox_certificate import certificate_file
 from outrider.settings import TargetSettings
 
 PLANTED = "planted-5ecret-7f3a9c" + "0" * 22
@@ -49,13 +51,28 @@ TARGETS: dict[str, TargetSettings] = {
     "plivo": _target("authToken", authId="AC123", **SENDER),
     "whatsapp_cloud": _target("accessToken", phoneNumberId="106540352242922"),
     "fcm": _target("accessToken", project="shop"),
+    "apns": _target(
+        "privateKey", keyId="KEY123", teamId="TEAM45", topic="test.example.shop",
+        caFile=str(certificate_file()),
+    ),
     "web_push": _target("privateKey", subject="mailto:ops@example.test"),
     "expo": _target("accessToken"),
     "slack": _target("botToken", channel="C123"),
     "telegram": _target("botToken", chatId="-100123"),
     "mastodon": _target("accessToken"),
     "bluesky": _target("appPassword", identifier="news.example.test"),
-}
+}  # fmt: skip
 
 SIGNS_IN = frozenset({"bluesky"})
 """Families that make another request first, so that one answer does not suffice to try them."""
+HTTP2 = frozenset({"apns"})
+"""Families that an HTTP/1.1 server cannot answer; tests/gateways/test_apns.py is about them."""
+DEVICE = "ab12" * 16
+"""A device token of Apple's."""
+
+
+def url_of(sandbox: Sandbox, family: str) -> str:
+    """Where the sandbox plays a family's provider."""
+    if family == "smtp":
+        return sandbox.smtp_url
+    return sandbox.http2.url if family in HTTP2 else sandbox.http_url

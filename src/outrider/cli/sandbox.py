@@ -39,6 +39,10 @@ def sandbox(
     smtp_port: Annotated[
         int, typer.Option(min=0, max=65535, help="SMTP port; 0 picks a free one.")
     ] = 8025,
+    http2_port: Annotated[
+        int,
+        typer.Option(min=0, max=65535, help="HTTP/2 port, with TLS, for apns; 0 picks a free one."),
+    ] = 0,
     log: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Append one JSON line per request received."),
@@ -128,7 +132,12 @@ def sandbox(
 
     async def serve() -> None:
         simulator = Sandbox(
-            faults, log_path=log, http_port=port, smtp_port=smtp_port, receipts=plan
+            faults,
+            log_path=log,
+            http_port=port,
+            smtp_port=smtp_port,
+            http2_port=http2_port,
+            receipts=plan,
         )
         try:
             await simulator.start()
@@ -141,10 +150,17 @@ def sandbox(
         for number in (signal.SIGTERM, signal.SIGINT):
             asyncio.get_running_loop().add_signal_handler(number, stop.set)
         if as_json:
-            print_json({"http": simulator.http_url, "smtp": simulator.smtp_url})
+            urls = {"http": simulator.http_url, "smtp": simulator.smtp_url}
+            http2 = {"http2": simulator.http2.url, "caFile": str(simulator.http2.certificate)}
+            print_json(urls | http2)
         else:
             out.print(texts.Sandbox.LISTENING.format(http_url=simulator.http_url))
             out.print(texts.Sandbox.LISTENING_MAIL.format(smtp_url=simulator.smtp_url))
+            out.print(
+                texts.Sandbox.LISTENING_HTTP2.format(
+                    http2_url=simulator.http2.url, certificate=simulator.http2.certificate
+                )
+            )
             err.print(texts.Sandbox.STOP_HINT, style="dim")
         await stop.wait()
         await simulator.stop()

@@ -11,6 +11,7 @@ from outrider.domain.submission import GatewayType
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.gateways import json_family, noop, smtp
 from outrider.gateways.families import (
+    apns,
     bluesky,
     brevo,
     expo,
@@ -68,6 +69,7 @@ FAMILIES: Final[dict[str, Family]] = {
         plivo.FAMILY,
         whatsapp_cloud.FAMILY,
         fcm.FAMILY,
+        apns.FAMILY,
         web_push.FAMILY,
         expo.FAMILY,
         slack.FAMILY,

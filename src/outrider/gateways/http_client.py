@@ -88,7 +88,7 @@ class HttpClient:
         """Idle, in use, or connecting: never more than `connections`."""
         self._idle: dict[Origin, list[HttpConnection]] = {}
         self._is_closed = False
-        self.tap: Callable[[bytes, Raw | AttemptError], None] | None = None
+        self.tap: Callable[[bytes, Raw | ReceivedAnswer | AttemptError], None] | None = None
         """Is told of every message's request and its answer."""
 
     async def post_json(
@@ -131,7 +131,7 @@ class HttpClient:
         try:
             line = await self._line(origin, until)
         except (OSError, ValueError) as error:
-            return AttemptError(Progress.NOT_SENT, _code_of(error), _detail(error))
+            return AttemptError(Progress.NOT_SENT, code_of(error), _detail(error))
         try:
             if not begin():
                 return NOT_BEGUN
@@ -279,7 +279,7 @@ class HttpClient:
         try:
             line = await self._line(origin, until)
         except (OSError, ValueError) as error:
-            return AttemptError(Progress.NOT_SENT, _code_of(error), _detail(error))
+            return AttemptError(Progress.NOT_SENT, code_of(error), _detail(error))
         try:
             raw = await call(line)
         finally:
@@ -287,7 +287,7 @@ class HttpClient:
         return raw if isinstance(raw, AttemptError) else _read(raw)
 
 
-def _code_of(error: OSError | ValueError) -> str:
+def code_of(error: OSError | ValueError) -> str:
     if is_own_limit(error):
         return OWN_LIMIT
     return next(code for kind, code in _BEFORE if isinstance(error, kind))

@@ -7,7 +7,7 @@ stays: only the provider's own refusal, or a code of the table, proves that noth
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 from urllib.parse import urlencode
@@ -178,6 +178,18 @@ class ProviderGateway(ABC):
         """The token was refused. Whether there was one that another can replace."""
         return False
 
+    async def transmit(
+        self, request: Request, begin: Callable[[], bool]
+    ) -> ReceivedAnswer | AttemptError | NotBegun:
+        return await self._client.post(
+            request.url,
+            request.body,
+            request.content_type,
+            headers=request.headers,
+            timeout_seconds=self._timeout_seconds,
+            begin=begin,
+        )
+
     async def _post(self, reservation: Reservation, message: Content) -> CallResult:
         refusal = await self.sign_in()
         if refusal is not None:
@@ -188,14 +200,7 @@ class ProviderGateway(ABC):
             return AttemptError(Progress.NOT_SENT, "unencodable", self._detail(str(error)))
         if isinstance(request, Rejected):
             return request
-        answer = await self._client.post(
-            request.url,
-            request.body,
-            request.content_type,
-            headers=request.headers,
-            timeout_seconds=self._timeout_seconds,
-            begin=reservation.begin,
-        )
+        answer = await self.transmit(request, reservation.begin)
         if isinstance(answer, NotBegun):
             return answer
         if isinstance(answer, ReceivedAnswer):

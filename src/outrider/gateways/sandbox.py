@@ -19,6 +19,7 @@ from aiohttp import web
 
 from outrider.gateways.sandbox_emitter import DeliveredMessage, ReceiptEmitter, ReceiptPlan
 from outrider.gateways.sandbox_files import ReceivedFile
+from outrider.gateways.sandbox_http2 import Http2Faults, Http2Server
 from outrider.gateways.sandbox_look_ups import by_reference, kept, listed
 from outrider.gateways.sandbox_mail import MailSession
 from outrider.gateways.sandbox_protocol import (
@@ -28,6 +29,7 @@ from outrider.gateways.sandbox_protocol import (
     Kept,
     Outcome,
     Provider,
+    Rate,
     Reply,
 )
 from outrider.gateways.sandbox_providers import (
@@ -50,7 +52,6 @@ __all__ = ["Faults", "Outcome", "ReceiptPlan", "Sandbox", "references_delivered"
 CREDENTIALS = frozenset(each.credential for each in PROVIDERS)
 UNAUTHORISED = Reply({"error": "the authorisation is missing"}, 401)
 
-Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
 Amount = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
 
 
@@ -70,6 +71,7 @@ class Faults(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
     """How late a message is found by them."""
     lose_rate: Rate = 0.0
     """Of requests, cut off before anything was taken."""
+    http2: Http2Faults = msgspec.field(default_factory=Http2Faults)
 
 
 class Sandbox:
@@ -83,6 +85,7 @@ class Sandbox:
         host: str = "127.0.0.1",
         http_port: int = 0,
         smtp_port: int = 0,
+        http2_port: int = 0,
         receipts: ReceiptPlan | None = None,
     ) -> None:
         self.faults = faults or Faults()
@@ -101,6 +104,7 @@ class Sandbox:
         self._http: web.ServerRunner | None = None
         self._smtp: asyncio.Server | None = None
         self.mail_sessions: set[MailSession] = set()
+        self.http2 = Http2Server(self, host, http2_port)
 
     async def start(self) -> None:
         if self._log_path is not None:
@@ -119,8 +123,10 @@ class Sandbox:
             lambda: MailSession(self, loop), self._host, self._smtp_port
         )
         self._smtp_port = self._smtp.sockets[0].getsockname()[1]
+        await self.http2.start()
 
     async def stop(self) -> None:
+        await self.http2.stop()
         if self._smtp is not None:
             self._smtp.close()
             await asyncio.gather(*(session.hang_up() for session in list(self.mail_sessions)))

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
 import msgspec
 
@@ -20,6 +20,7 @@ from outrider.limits.gateways import SANDBOX_BODY_MAX_BYTES
 Headers = Mapping[str, str]
 Query = Mapping[str, str]
 AUTHORIZATION = "Authorization"
+Rate = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Outcome(StrEnum):

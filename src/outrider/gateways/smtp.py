@@ -5,7 +5,6 @@ remembers no reference: silence after the body is doubt.
 """
 
 import asyncio
-import ssl
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
@@ -35,7 +34,7 @@ from outrider.gateways.smtp_connection import short
 from outrider.gateways.smtp_connections import SmtpConnections
 from outrider.gateways.smtp_message import Letterhead, compose
 from outrider.gateways.smtp_receipts import RETURN_PATH_OPTION, receipt_reader, return_path_of
-from outrider.gateways.system_trust import system_trust
+from outrider.gateways.system_trust import trust_of
 from outrider.limits.gateways import (
     MAIL_COMPOSED_IN_LOOP_CHARACTERS,
     SMTP_CONNECTIONS,
@@ -208,7 +207,7 @@ def mail_server(
     return MailServer(
         host,
         port or PORTS[url.scheme],
-        _trusting(ca_file) if from_start or starttls != "off" else None,
+        trust_of(ca_file) if from_start or starttls != "off" else None,
         tls_from_start=from_start,
         tls_required=from_start or starttls == "required",
         login=login,
@@ -216,17 +215,6 @@ def mail_server(
         waits=Waits.of(timeout_seconds),
         helo=None if helo is None else checked_helo(helo),
     )
-
-
-def _trusting(ca_file: str | None) -> ssl.SSLContext:
-    """Certificates are verified; a private CA replaces the system's, since only it should vouch for
-    this server."""
-    if ca_file is None:
-        return system_trust()
-    try:
-        return ssl.create_default_context(cafile=ca_file)
-    except OSError as error:
-        raise InvalidInput(f"the caFile {ca_file} cannot be used: {error}") from error
 
 
 def _make(target: Target) -> SmtpGateway:

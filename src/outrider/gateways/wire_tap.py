@@ -8,14 +8,16 @@ from typing import Final
 from urllib.parse import quote
 
 from outrider.domain.call_results import AttemptError
+from outrider.gateways.http import ReceivedAnswer
 from outrider.gateways.http_connection import Raw
 from outrider.limits.gateways import WIRE_TAP_MAX_CHARACTERS
 
 MASK: Final = "****"
 SHOWN: Final = frozenset(
     {
-        "accept", "accept-encoding", "content-length", "content-type", "host", "idempotency-key",
-        "user-agent", "x-amz-date", "x-outrider-reference",
+        "accept", "accept-encoding", "apns-collapse-id", "apns-expiration", "apns-id",
+        "apns-priority", "apns-push-type", "apns-topic", "content-length", "content-type", "host",
+        "idempotency-key", "user-agent", "x-amz-date", "x-outrider-reference",
     }
 )  # fmt: skip
 """Headers that hold nothing secret; of all others only the names are shown."""
@@ -41,7 +43,7 @@ class WireTap:
     """Asked for every exchange: some are only known once the gateway has signed in."""
     seen: Exchange | None = None
 
-    def __call__(self, request: bytes, answer: Raw | AttemptError) -> None:
+    def __call__(self, request: bytes, answer: Raw | ReceivedAnswer | AttemptError) -> None:
         if not any(mark.encode() in request for mark in self.marks):
             return
         head, _, body = request.partition(b"\r\n\r\n")

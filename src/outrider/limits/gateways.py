@@ -54,6 +54,12 @@ SMTP_MESSAGES_PER_CONNECTION = 500
 HTTP_CONNECTIONS = 256
 HTTP_CONNECT_SECONDS = 5.0
 HTTP_IDLE_SECONDS = 15.0
+HTTP2_STREAMS_MAX = 500
+"""Calls on one connection, whatever the server allows."""
+HTTP2_FRESH_SECONDS = 15.0
+"""After this long without a byte, a connection is asked whether it is alive before it is used."""
+HTTP2_PING_SECONDS = 2.0
+HTTP2_READ_BYTES = 65_536
 ERROR_DETAIL_MAX_CHARACTERS = 300
 WIRE_TAP_MAX_CHARACTERS = 4_000
 """Of a body that is shown to a person."""

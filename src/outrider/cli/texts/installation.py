@@ -87,6 +87,7 @@ class Sandbox:
     OTHER_PORTS = "choose other ports with --port and --smtp-port"
     LISTENING = "[green]listening[/green] {http_url} (HTTP providers)"
     LISTENING_MAIL = "          {smtp_url} (mail)"
+    LISTENING_HTTP2 = "          {http2_url} (apns; its target's caFile: {certificate})"
     STOP_HINT = "press Ctrl-C to stop"
     NO_RECEIPTS_SECRET = "receipts must be signed"
     NO_RECEIPTS_SECRET_HINT = "use --receipts-secret-file FILE"

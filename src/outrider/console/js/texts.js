@@ -240,6 +240,7 @@ export const doubts = {
     bluesky: "Bluesky",
     mastodon: "Mastodon",
     fcm: "Firebase",
+    apns: "Apple",
     smtp: "the mail server",
     sms: "the SMS gateway",
     push: "the push gateway",

@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 TOKEN_SECONDS: Final = 12 * 3_600
 """At most a day (RFC 8292, 2)."""
 KEY_BYTES: Final = 32
-NOT_A_KEY: Final = "the credential 'privateKey' is not a VAPID key"
-HINT: Final = "it is a P-256 key: 32 bytes in base64url, or a PEM file"
+NOT_A_KEY: Final = "the credential 'privateKey' is not a P-256 key"
+HINT: Final = "it is 32 bytes in base64url, or a PEM file"
 
 
 def decoded_key(text: str) -> bytes:

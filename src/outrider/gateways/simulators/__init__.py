@@ -1,4 +1,5 @@
-"""The providers that the simulator plays, one file each; older ones are rows of `sandbox_*.py`."""
+"""The providers that the simulator plays, one file each; older ones are rows of `sandbox_*.py`, and
+`apns` is served by `sandbox_http2.py`."""
 
 from collections.abc import Mapping
 from typing import Final
