@@ -9,6 +9,7 @@ import pytest
 import pytest_asyncio
 from yarl import URL
 
+from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.keys import KeyScope
 from outrider.domain.states import Channel
 from outrider.testing.launches import launch, message, people, until_terminal
@@ -195,3 +196,24 @@ async def test_one_search_finds_whatever_the_text_is_of(door: Door) -> None:
 @pytest.mark.parametrize("address", ["a/b@example.test", "+44%2F1", "id/with?odd#characters"])
 async def test_an_address_with_odd_characters_reaches_its_page(door: Door, address: str) -> None:
     assert (await person(door, address))["items"] == []
+
+
+async def erased(door: Door, address: str, query: str = "", key: str | None = None) -> Any:
+    url = URL(f"{door.inside.url}/people/{quote(address, safe='')}/erase{query}", encoded=True)
+    headers = {"Authorization": f"Bearer {key or door.inside.key}"}
+    async with door.inside.session.post(url, headers=headers) as answer:
+        return answer.status, await answer.json()
+
+
+async def test_a_person_is_erased_by_whoever_may_write(door: Door) -> None:
+    await campaign_run(door)
+    keys = door.outrider.key_keeper
+    _, reader = await keys.create(DEFAULT_SCOPE, "reader", {KeyScope.READ}, "test")
+    assert (await erased(door, TYPED, key=reader))[0] == 403
+    status, listed = await erased(door, TYPED, "?dryRun=true")
+    assert (status, listed["dryRun"], listed["complete"]) == (200, True, False)
+    assert (await person(door, TYPED))["total"] == 1
+    status, done = await erased(door, TYPED)
+    assert (status, done["complete"], done["tables"]) == (200, True, listed["tables"])
+    assert (await person(door, TYPED))["total"] == 0
+    assert (await person(door, people(3)[2].phone or ""))["total"] == 1

@@ -45,6 +45,7 @@ SMALL_BY_NATURE = {
     "channel_outbox_doubted",
     "domain_events_due",
     "doubt_checks_due",
+    "erasures_under_way",
     "event_bus_dead_letters_waiting",
     "event_bus_sinks_pkey",
     "job_queue_due",

@@ -70,6 +70,9 @@ class TurnedStore:
     def abandon(self) -> None:
         self._store.abandon()
 
+    async def forget_removed(self) -> bool:
+        return await self._store.forget_removed()
+
     async def close(self) -> None:
         await self._store.close()
 

@@ -80,6 +80,9 @@ class CrashingStore:
     def abandon(self) -> None:
         raise NotImplementedError
 
+    async def forget_removed(self) -> bool:
+        raise NotImplementedError
+
     def announcements(self, of: Announced) -> AsyncIterator[None]:
         raise NotImplementedError
 

@@ -11,7 +11,9 @@ from outrider.bootstrap.storage import StorageRoles
 from outrider.kernel.proof.bundle_verifier import BundleVerifier
 from outrider.kernel.proof.database_verifier import DatabaseVerifier
 from outrider.kernel.proof.evidence_writer import EvidenceWriter
+from outrider.kernel.proof.file_eraser import FileEraser
 from outrider.kernel.proof.message_retirer import MessageRetirer
+from outrider.kernel.proof.person_eraser import PersonEraser
 from outrider.kernel.proof.retention_keeper import RetentionKeeper
 from outrider.kernel.proof.run_retirer import RunRetirer
 from outrider.kernel.proof.run_sealer import RunSealer
@@ -70,7 +72,14 @@ class ReportRoles(ContractRoles, AccessRoles, StorageRoles):
     def retention_keeper(self) -> RetentionKeeper:
         days = self.settings.retention.after_days
         after = None if days is None else timedelta(days=days)
-        return RetentionKeeper(self.foundation, self.run_retirer, self.message_retirer, after)
+        return RetentionKeeper(
+            self.foundation, self.run_retirer, self.message_retirer, after, self.person_eraser
+        )
+
+    @cached_property
+    def person_eraser(self) -> PersonEraser:
+        files = FileEraser(self.foundation, self.artifacts)
+        return PersonEraser(self.foundation, files, os.urandom)
 
     @cached_property
     def database_verifier(self) -> DatabaseVerifier:

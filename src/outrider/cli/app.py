@@ -19,6 +19,7 @@ class Commands(LazyGroup):
         "verify": "outrider.cli.verify:verify",
         "retire": "outrider.cli.retire:retire",
         "recovery": "outrider.cli.recovery:app",
+        "erase": "outrider.cli.erase:erase",
         "alerts": "outrider.cli.alerts:alerts",
         "serve": "outrider.cli.serve:serve",
         "work": "outrider.cli.work:work",

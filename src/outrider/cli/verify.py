@@ -167,6 +167,8 @@ def _print(found: Verification) -> None:
         out.print(texts.Verify.UNSEALED.format(runs=found.unsealed), style="dim")
     if found.retired:
         out.print(texts.Verify.RETIRED.format(runs=found.retired), style="dim")
+    if found.erased:
+        out.print(texts.Verify.ERASED.format(rows=found.erased), style="dim")
     if found.receipts_since:
         out.print(texts.Verify.RECEIPTS_SINCE.format(receipts=found.receipts_since), style="dim")
     if found.other_keys:
@@ -201,6 +203,7 @@ def _document(found: Verification) -> Document:
         "waiting": found.waiting,
         "unsealed": found.unsealed,
         "retired": found.retired,
+        "erased": found.erased,
         "receiptsSince": found.receipts_since,
         "otherKeys": sorted(found.other_keys),
         "tampered": found.tampered,

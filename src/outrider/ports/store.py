@@ -93,4 +93,9 @@ class Store(Protocol):
         """Expect no more answers: pending and future calls raise StoreUnavailable at once."""
         ...
 
+    async def forget_removed(self) -> bool:
+        """Make sure that removed rows cannot be read from the database's files either, as far as
+        the store can; False if it has to be tried again."""
+        ...
+
     async def close(self) -> None: ...

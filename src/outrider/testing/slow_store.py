@@ -57,5 +57,8 @@ class SlowStore:
     def announcements(self, of: Announced) -> AsyncIterator[None]:
         return self._inner.announcements(of)
 
+    async def forget_removed(self) -> bool:
+        return await self._inner.forget_removed()
+
     async def close(self) -> None:
         await self._inner.close()

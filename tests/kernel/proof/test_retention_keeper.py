@@ -18,7 +18,11 @@ PATIENCE_SECONDS = 30
 
 def keeper(outrider: Outrider, after: timedelta | None) -> RetentionKeeper:
     return RetentionKeeper(
-        outrider.foundation, outrider.run_retirer, outrider.message_retirer, after
+        outrider.foundation,
+        outrider.run_retirer,
+        outrider.message_retirer,
+        after,
+        outrider.person_eraser,
     )
 
 

@@ -73,6 +73,9 @@ class Counted:
     def abandon(self) -> None:
         raise NotImplementedError
 
+    async def forget_removed(self) -> bool:
+        raise NotImplementedError
+
     async def close(self) -> None:
         raise NotImplementedError
 

@@ -11,6 +11,7 @@ from outrider.api.models.domain_events import EventAnswer
 from outrider.api.models.items import ItemLine, item_fields
 from outrider.api.models.receipts import ReceiptAnswer
 from outrider.domain.people import PersonKind
+from outrider.kernel.proof.person_eraser import Erased
 from outrider.kernel.transactions.person_stories import Story, Trace, TraceKind
 from outrider.kernel.transactions.searching import Hit, HitKind
 from outrider.kernel.workflows.event_documents import event_document
@@ -107,3 +108,63 @@ def _event(trace: Trace) -> EventAnswer | None:
     if trace.event is None:
         return None
     return EventAnswer.model_validate_json(msgspec.json.encode(event_document(trace.event)))
+
+
+class KnownAddress(Answer):
+    kind: PersonKind
+    address: str
+
+
+class ErasedTable(Answer):
+    table: str
+    rows: int
+
+
+class ErasedArtifact(Answer):
+    artifact_id: str
+    run_id: str
+    name: str
+
+
+class ErasureAnswer(Answer):
+    """What was erased, or would be. Unless `complete`, something has to be waited for."""
+
+    erasure_id: str
+    dry_run: bool
+    complete: bool
+    addresses: list[KnownAddress]
+    tables: list[ErasedTable]
+    artifacts: list[ErasedArtifact]
+    waiting: int = Field(
+        description="Messages that are being sent or in doubt, and messages and events that still"
+        " have to tell others of the person."
+    )
+    jobs: int = Field(description="Jobs that have read the person's addresses and are not done.")
+    rules: list[str] = Field(
+        description="Workflow rules that name the person as a custom recipient."
+    )
+    rewritten: bool = Field(
+        description="Whether nothing is left in the database's files, as far as the store can say."
+    )
+
+    @classmethod
+    def of(cls, done: Erased, *, dry_run: bool) -> "ErasureAnswer":
+        return cls(
+            erasure_id=done.id,
+            dry_run=dry_run,
+            complete=done.is_complete,
+            addresses=[KnownAddress(kind=each.kind, address=each.text) for each in done.addresses],
+            tables=[
+                ErasedTable(table=table, rows=rows)
+                for table, rows in sorted(done.rows.items())
+                if rows
+            ],
+            artifacts=[
+                ErasedArtifact(artifact_id=each.artifact_id, run_id=each.run_id, name=each.name)
+                for each in done.files
+            ],
+            waiting=done.waiting,
+            jobs=done.jobs,
+            rules=done.rules,
+            rewritten=done.is_rewritten,
+        )

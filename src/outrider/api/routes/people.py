@@ -5,7 +5,7 @@ from typing import Annotated
 from fastapi import Query
 
 from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
-from outrider.api.models.people import HitAnswer, PersonAnswer, SearchAnswer
+from outrider.api.models.people import ErasureAnswer, HitAnswer, PersonAnswer, SearchAnswer
 from outrider.api.person_page import person_page
 from outrider.api.raw_paths import RawPathRoute
 from outrider.api.route import api_router
@@ -23,6 +23,27 @@ async def show(
     address: str, outrider: Wired, asker: Asker, limit: Limit = PAGE_DEFAULT, after: After = None
 ) -> PersonAnswer:
     return await person_page(outrider, asker.scope, address, limit, after)
+
+
+@router.post(
+    "/people/{address}/erase",
+    operation_id="erasePerson",
+    summary="Destroy what identifies a person; opt-outs stay as salted hashes, proofs stay valid",
+)
+async def erase(
+    address: str,
+    outrider: Wired,
+    asker: Asker,
+    dry_run: Annotated[
+        bool, Query(alias="dryRun", description="Only list what would be erased.")
+    ] = False,
+) -> ErasureAnswer:
+    eraser = outrider.person_eraser
+    if dry_run:
+        done = await eraser.find(asker.scope, address)
+    else:
+        done = await eraser.erase(asker.scope, address, asker.actor)
+    return ErasureAnswer.of(done, dry_run=dry_run)
 
 
 @router.get(

@@ -249,6 +249,7 @@ class Verify:
     )
     UNSEALED = "{runs:,} runs are not sealed: they go on, or ended before there were seals"
     RETIRED = "{runs:,} runs are retired: their bundles were checked instead"
+    ERASED = "{rows:,} sealed rows are of people who were erased, and otherwise as they were"
     RECEIPTS_SINCE = "{receipts:,} receipts came after the last seal of their run"
     OTHER_KEYS = "signed by keys of other machines, which the database names: {keys}"
     BEFORE_CHAIN = "{events:,} events are from before there were hash chains: nothing protects them"
@@ -282,6 +283,24 @@ class Recovery:
         " `outrider doubts list` for what needs a person"
     )
     TRUSTED = "[green]released[/green]: everything goes on where it was"
+
+
+class Erase:
+    KNOWN_AS = "known as: {addresses}"
+    NOTHING = "nothing is known of this person"
+    ARTIFACT = "artifact of {run_id}"
+    RULE = "workflow rule {rule_id} names the person in its recipients: change it by hand"
+    WOULD = "Nothing was changed"
+    DONE = "[green]erased[/green]: opt-outs are kept as salted hashes"
+    WAITS = (
+        "not complete yet: {messages:,} messages are being sent, in doubt, or still tell others of"
+        " the person, and {jobs:,} jobs have read their addresses. Settle doubts with"
+        " `outrider doubts`"
+    )
+    NOT_REWRITTEN = (
+        "the database file may still have remains of removed rows: run the command again when it is"
+        " less busy"
+    )
 
 
 class BundleProblems:

@@ -69,6 +69,8 @@ class Verification:
     """Runs that are not sealed: they have not ended, or only just, or before there were seals."""
     retired: int = 0
     """Runs of which there is only the bundle, which was verified instead."""
+    erased: int = 0
+    """Sealed rows whose person was erased, which are otherwise as they were."""
     receipts_since: int = 0
     """Receipts that came after the last seal of their run."""
     other_keys: set[str] = field(default_factory=set)
@@ -163,6 +165,7 @@ class DatabaseVerifier:
         )
         found.checked[Proven.LEDGER_ROW] += sealing.checked
         found.unsealed += not sealing.is_sealed
+        found.erased += sealing.erased
         found.receipts_since += sealing.receipts_since
         found.other_keys |= sealing.other_keys
         for number, how in sealing.seals:

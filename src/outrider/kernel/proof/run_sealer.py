@@ -94,6 +94,7 @@ class RunSealer:
         chained = await self._store.read(chains.run(run.run_id))
         assert chained is not None
         number = len(stored) + 1
+        erased = await self._store.read(seals.erasures(run.run_id))
         salt = stored[-1].salt if stored else self._entropy(SALT_BYTES)
         ledger, receipts = SealedTree(Tree.LEDGER), SealedTree(Tree.RECEIPTS)
         await self._read(run, salt, number, ledger, receipts)
@@ -118,10 +119,11 @@ class RunSealer:
             audit_head=head.hash.hex() if head and head.hash else None,
             sealed_at=rfc3339(now),
         )
-        await self._store.write(
-            seals.put(run, seal, self._signed(seal, salt), self._next_look(run), self._ids, now)
+        signed, next_look = self._signed(seal, salt), self._next_look(run)
+        is_put = await self._store.write(
+            seals.put(run, seal, signed, next_look, erased, self._ids, now)
         )
-        return True
+        return is_put or await self._seal(run)
 
     async def _read(
         self, run: EndedRun, salt: bytes, number: int, ledger: SealedTree, receipts: SealedTree

@@ -25,6 +25,8 @@ class SealFindings:
     """Events whose hash is not the one that was sealed: the chain was rewritten up to there."""
     rows: list[tuple[Tree, str, Tampering]] = field(default_factory=list)
     checked: int = 0
+    erased: int = 0
+    """Rows whose person was erased: they are what was sealed, but for what identified somebody."""
     receipts_since: int = 0
     other_keys: set[str] = field(default_factory=set)
     """Keys that signed and are not this installation's own."""
@@ -118,6 +120,7 @@ class SealVerifier:
                     roots[tree].add(leaf.hash)
                 is_more |= bool(sealed)
                 compared[tree].step(sealed, _leaves(now))
+                found.erased += sum(row.is_erased for row in now)
             found.checked += len(rows.ledger) + len(rows.receipts)
             after, page = rows.last, page + 1
         if [roots[tree].root().hex() for tree in Tree] != [seal.ledger_root, seal.receipts_root]:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from outrider.domain.erasure import PREFIX as ERASED_PREFIX
 from outrider.domain.ids import RunId
 from outrider.domain.states import ItemStatus
 from outrider.kernel.transactions.ledger_pages import LedgerPosition
@@ -49,6 +50,8 @@ class SealedRow:
     is_open: bool
     """It has not ended yet, so that its row will still change."""
     content: bytes
+    is_erased: bool = False
+    """It is without what identified somebody, and sealed under the hashes of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,14 @@ class RowsPage:
     ledger: Sequence[SealedRow]
     receipts: Sequence[SealedRow]
     last: LedgerPosition
+
+
+class HiddenHashes(msgspec.Struct, frozen=True):
+    """What a row shows of what is hidden in it."""
+
+    detail: str
+    recipient: str = ""
+    attempts: list[str] = []
 
 
 def row_salt(salt: bytes, id_: str) -> bytes:
@@ -82,11 +93,23 @@ def page(
     window = {"id": [row[0] for row in rows]}
     attempts = _by_item((yield from ask("attempts_to_seal", window)))
     receipts = _by_item((yield from ask("receipts_to_seal", window, workspace_id=workspace_id)))
+    reported = [each[1] for found in receipts.values() for each in found]
+    erased = yield from _erased([*window["id"], *reported])
     return RowsPage(
-        [_ledger_row(row, attempts.get(row[0], ()), salt) for row in rows],
-        [_receipt(each, salt) for row in rows for each in receipts.get(row[0], ())],
+        [_ledger_row(row, attempts.get(row[0], ()), salt, erased.get(row[0])) for row in rows],
+        [
+            _receipt(each, salt, erased.get(each[1]))
+            for row in rows
+            for each in receipts.get(row[0], ())
+        ],
         LedgerPosition(rows[-1][1], rows[-1][0]),
     )
+
+
+def _erased(ids: Sequence[str]) -> Transaction[dict[str, HiddenHashes]]:
+    """Under which hashes rows were sealed that are erased by now."""
+    rows = yield from ask("erased_among", {"id": ids})
+    return {row[0]: msgspec.json.decode(row[1], type=HiddenHashes) for row in rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,9 +126,10 @@ def opened(ids: Sequence[str], salt: bytes) -> Transaction[list[OpenedRow]]:
     if not rows:
         return []
     attempts = _by_item((yield from ask("attempts_to_seal", {"id": [row[0] for row in rows]})))
+    erased = yield from _erased([row[0] for row in rows])
     return [
         OpenedRow(
-            _ledger_row(row, attempts.get(row[0], ()), salt),
+            _ledger_row(row, attempts.get(row[0], ()), salt, erased.get(row[0])),
             list(row[_PUBLIC : _PUBLIC + _RECIPIENT]),
             list(row[_PUBLIC + _RECIPIENT :]),
         )
@@ -120,22 +144,59 @@ def _by_item(rows: Rows) -> Mapping[str, Sequence[Row]]:
     return found
 
 
-def _ledger_row(row: Row, attempts: Sequence[Row], salt: bytes) -> SealedRow:
+def item_hashes(row: Row, attempts: Sequence[Row], salt: bytes) -> HiddenHashes:
+    own = row_salt(salt, row[0])
+    private = list(row[_PUBLIC:])
+    return HiddenHashes(
+        hidden(own, private[_RECIPIENT:]),
+        hidden(own, private[:_RECIPIENT]),
+        [hidden(own, list(each[_ATTEMPT_PUBLIC:])) for each in attempts],
+    )
+
+
+def receipt_hashes(id_: str, private: Sequence[object], salt: bytes) -> HiddenHashes:
+    return HiddenHashes(hidden(row_salt(salt, id_), private))
+
+
+def _ledger_row(
+    row: Row, attempts: Sequence[Row], salt: bytes, erased: HiddenHashes | None
+) -> SealedRow:
     cells = list(row[:_PUBLIC])
     for index in _FLAGS:
         cells[index] = bool(cells[index])
-    own = row_salt(salt, row[0])
-    private = list(row[_PUBLIC:])
-    cells.append(hidden(own, private[:_RECIPIENT]))
-    cells.append(hidden(own, private[_RECIPIENT:]))
+    hashes = item_hashes(row, attempts, salt)
+    is_erased = erased is not None and _is_empty(row[_PUBLIC + _RECIPIENT :])
+    if erased is not None and is_erased:
+        # Of a message that only told of the person, the recipient is still known.
+        whose = erased.recipient if _is_nobody(row) else hashes.recipient
+        hashes = HiddenHashes(erased.detail, whose, erased.attempts)
+    cells += [hashes.recipient, hashes.detail]
     cells.append(
-        [[*each[1:_ATTEMPT_PUBLIC], hidden(own, list(each[_ATTEMPT_PUBLIC:]))] for each in attempts]
+        [
+            [*each[1:_ATTEMPT_PUBLIC], mark]
+            for each, mark in zip(attempts, hashes.attempts, strict=False)
+        ]
     )
-    return SealedRow(row[0], cells[_STATUS] == ItemStatus.QUEUED, msgspec.json.encode(cells))
+    is_open = cells[_STATUS] == ItemStatus.QUEUED
+    return SealedRow(row[0], is_open, msgspec.json.encode(cells), is_erased)
 
 
-def _receipt(row: Row, salt: bytes) -> SealedRow:
+def _is_empty(detail: Sequence[object]) -> bool:
+    """A row that says it was erased and still tells something was changed by somebody else."""
+    subject, payload, template, _, error = detail
+    return not any((subject, template, error)) and payload in (None, "{}")
+
+
+def _is_nobody(row: Row) -> bool:
+    recipient_id, address = row[_PUBLIC : _PUBLIC + _RECIPIENT]
+    return address is None and str(recipient_id).startswith(ERASED_PREFIX)
+
+
+def _receipt(row: Row, salt: bytes, erased: HiddenHashes | None) -> SealedRow:
     cells = list(row[:_RECEIPT_PUBLIC])
     cells[_PERMANENT] = None if cells[_PERMANENT] is None else bool(cells[_PERMANENT])
-    cells.append(hidden(row_salt(salt, row[1]), list(row[_RECEIPT_PUBLIC:])))
-    return SealedRow(row[1], False, msgspec.json.encode(cells))
+    private = list(row[_RECEIPT_PUBLIC:])
+    is_erased = erased is not None and not any(private)
+    hashes = erased if erased is not None and is_erased else receipt_hashes(row[1], private, salt)
+    cells.append(hashes.detail)
+    return SealedRow(row[1], False, msgspec.json.encode(cells), is_erased)

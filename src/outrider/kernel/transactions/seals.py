@@ -105,12 +105,20 @@ def sealed_page(run_id: RunId, tree: Tree, page: int, seal: int) -> Transaction[
     return bytes(rows[0][0]) if rows else None
 
 
+def erasures(run_id: RunId) -> Transaction[int]:
+    """How often somebody was erased in this run."""
+    return int((yield from ask_alone("erasures_in_run", run_id=run_id))[0][0])
+
+
 def put(
-    run: EndedRun, made: Seal, stored: StoredSeal, reseal_at: datetime | None,
+    run: EndedRun, made: Seal, stored: StoredSeal, reseal_at: datetime | None, erased: int,
     ids: IdSource, now: datetime,
-) -> Transaction[None]:  # fmt: skip
-    """The seal, and an entry of the audit log: who removes the one is found by the other."""
+) -> Transaction[bool]:  # fmt: skip
+    """The seal, and an entry of the audit log: who removes the one is found by the other. False:
+    somebody was erased in the run while its rows were read, so that they have to be read again."""
     assert stored.public_key is not None
+    if int((yield from ask("lock_erasures_in_run", run_id=run.run_id))[0][0]) != erased:
+        return False
     yield from ask("insert_evidence_key", id=stored.key_id, public_key=stored.public_key, now=now)
     yield from ask(
         "insert_seal",
@@ -130,6 +138,7 @@ def put(
     )
     yield from audit.record([entry], ids, now)
     yield from seen(run, reseal_at)
+    return True
 
 
 def seen(run: EndedRun, reseal_at: datetime | None) -> Transaction[None]:

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from outrider.domain.ids import Scope
 from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.suppressions import EVERYTHING, OptOut, Suppression, SuppressionSource
+from outrider.kernel.transactions import erased_suppressions
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
@@ -51,7 +52,8 @@ def lift(
     suppressed."""
     window = {"channel": [channel] * len(addresses), "address": addresses}
     rows = yield from ask("delete_suppressions", window, **scope._asdict(), topic=topic)
-    return len({row[0] for row in rows})
+    erased = yield from erased_suppressions.lift(scope, channel, addresses, topic)
+    return len({row[0] for row in rows} | erased)
 
 
 def page(scope: Scope, after: Cursor, most: int) -> Transaction[list[Suppression]]:

@@ -185,6 +185,11 @@ class PostgresStore:
         if self._pool is not None:
             self._pool.terminate()
 
+    async def forget_removed(self) -> bool:
+        """The server does it: its autovacuum removes old versions of rows. What its files, replicas
+        and backups keep beyond that is for its administrator (docs/howto/erasure.md)."""
+        return True
+
     async def close(self) -> None:
         self._listener.close()
         if self._pool is not None:

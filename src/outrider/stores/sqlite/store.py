@@ -20,6 +20,7 @@ from zlib import crc32
 import apsw
 import msgspec
 
+from outrider.domain.erasure import address_hash
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
 from outrider.domain.event_chain import NO_HASH, next_hash
 from outrider.domain.rollouts import draw
@@ -170,6 +171,14 @@ class SqliteStore:
     def between_writes(self, work: Callable[[], None]) -> None:
         """Run it in the writer's thread, while this process holds no lock that others wait for."""
         self._writer.submit(work).result()
+
+    async def forget_removed(self) -> bool:
+        """Rewrite the file without the remains of removed rows, and empty the log. Writers wait
+        meanwhile. False: somebody else was reading or writing for too long."""
+        try:
+            return await self._in_writer(_rewrite)
+        except StoreUnavailable:
+            return False
 
     async def close(self) -> None:
         await asyncio.to_thread(self._close)
@@ -349,6 +358,15 @@ class SqliteStore:
         return StoreError(f"SQLite: {error}")
 
 
+def _rewrite(connection: apsw.Connection) -> bool:
+    connection.execute("VACUUM")
+    try:
+        connection.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_TRUNCATE)
+    except apsw.BusyError:
+        return False
+    return True
+
+
 def _data_version(connection: apsw.Connection) -> object:
     """Changes whenever another connection has committed; a few microseconds, and no file access."""
     return connection.pragma("data_version")
@@ -389,11 +407,16 @@ def add_functions(connection: apsw.Connection) -> None:
     def drawn(*given: Any) -> Any:
         return draw(*given)
 
+    def hashed(*given: Any) -> Any:
+        salt, address = given
+        return None if address is None else address_hash(salt, address)
+
     connection.create_scalar_function("sha256", sha256, 1, deterministic=True)
     connection.create_scalar_function("crc32", crc, 1, deterministic=True)
     connection.create_scalar_function("lowered", lowered, 1, deterministic=True)
     connection.create_window_function("outrider_chain", RunningChain, 3)
     connection.create_scalar_function("outrider_draw", drawn, 2, deterministic=True)
+    connection.create_scalar_function("outrider_address_hash", hashed, 2, deterministic=True)
 
 
 def _with_times(row: Sequence[Any], times: tuple[int, ...]) -> list[Any]:

@@ -19,6 +19,12 @@ SELECT CASE WHEN :kind::int = 0 THEN NULL
                             AND s.channel = :channel AND s.address = lower(member.address)
                             AND (s.topic = '' OR s.topic = :topic::text)
                             AND (s.includes_transactional OR NOT :transactional::boolean))
+              OR EXISTS (SELECT 1 FROM erasure_salts z JOIN erased_suppressions e
+                        ON e.workspace_id = z.workspace_id AND e.channel = :channel
+                       AND e.hash = outrider_address_hash(z.salt, member.address)
+                       AND (e.topic = '' OR e.topic = :topic::text)
+                       AND (e.includes_transactional OR NOT :transactional::boolean)
+                     WHERE z.workspace_id = :workspace_id)
               THEN 'suppressed' END AS why, count(*)
   FROM (SELECT CASE :kind::int WHEN 1 THEN email WHEN 2 THEN phone WHEN 4 THEN push_token END
                  AS address, invalid, duplicate

@@ -32,12 +32,16 @@ WITH held AS MATERIALIZED (
                   reason text, error text
 ), screened AS (
   SELECT item.id, item.recipient_id, item.address, item.subject, item.key, item.error,
+         item.status AS given, item.reason,
          CASE WHEN item.status IS NOT NULL THEN item.status
               WHEN s.address IS NOT NULL {sqlite: OR t.address IS NOT NULL} THEN 'skipped'
-              ELSE 'queued' END AS status,
-         CASE WHEN item.status IS NULL AND (s.address IS NOT NULL {sqlite: OR t.address IS NOT NULL})
-              THEN 'suppressed'
-              ELSE item.reason END AS reason
+              WHEN EXISTS (SELECT 1 FROM erasure_salts z JOIN erased_suppressions e
+                        ON e.workspace_id = z.workspace_id AND e.channel = :channel
+                       AND e.hash = outrider_address_hash(z.salt, item.address)
+                       AND (e.topic = '' OR e.topic = :topic::text)
+                       AND (e.includes_transactional OR NOT :transactional::boolean)
+                     WHERE z.workspace_id = :workspace_id) THEN 'skipped'
+              ELSE 'queued' END AS status
     FROM item
     {postgres: LEFT JOIN LATERAL (
       SELECT s.address FROM suppressions s
@@ -63,7 +67,8 @@ INSERT INTO channel_outbox (
 SELECT id, :tenant_id, :workspace_id, 'campaign', :run_id, :job_id, :channel, :provider,
        :submission_target, :contract_id, recipient_id, address, :asset_id, :asset_version,
        subject, decode(key, 'hex'), status, status = 'skipped',
-       CASE status WHEN 'queued' THEN 'PENDING' END, reason, error,
+       CASE status WHEN 'queued' THEN 'PENDING' END,
+       CASE WHEN given IS NULL AND status = 'skipped' THEN 'suppressed' ELSE reason END, error,
        (status = 'queued')::int, CASE status WHEN 'queued' THEN :fence::bigint END,
        CASE status WHEN 'queued' THEN :now::timestamptz END, :attempt_contract_id::bigint,
        :expires_at, :topic::text,
@@ -96,7 +101,7 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true,
        reason = 'suppressed', next_attempt_at = NULL, waits_for = NULL, updated_at = :now
  WHERE id IN window(id uuid)
    AND status = 'queued' AND attempt_opened_at IS NULL AND NOT maybe_received
-   AND EXISTS (SELECT 1 FROM suppressions s
+   AND (EXISTS (SELECT 1 FROM suppressions s
                 WHERE s.tenant_id = channel_outbox.tenant_id
                   AND s.workspace_id = channel_outbox.workspace_id
                   AND s.channel = channel_outbox.channel
@@ -104,7 +109,15 @@ UPDATE channel_outbox SET status = 'skipped', skipped = true,
                   AND (s.topic = '' OR s.topic = channel_outbox.topic)
                   AND (s.includes_transactional OR NOT channel_outbox.transactional)
                   AND (channel_outbox.answers_receipt IS NULL
-                       OR s.source NOT IN ('stop', 'unsubscribe')));
+                       OR s.source NOT IN ('stop', 'unsubscribe')))
+        OR EXISTS (SELECT 1 FROM erasure_salts z JOIN erased_suppressions e
+                      ON e.workspace_id = z.workspace_id AND e.channel = channel_outbox.channel
+                     AND e.hash = outrider_address_hash(z.salt, channel_outbox.recipient_address)
+                     AND (e.topic = '' OR e.topic = channel_outbox.topic)
+                     AND (e.includes_transactional OR NOT channel_outbox.transactional)
+                     AND (channel_outbox.answers_receipt IS NULL
+                          OR e.source NOT IN ('stop', 'unsubscribe'))
+                   WHERE z.workspace_id = channel_outbox.workspace_id));
 
 -- name: doubt_suppressed
 -- Opted out, and an earlier attempt may have arrived: asking again might send it, so it has to be
@@ -117,7 +130,7 @@ UPDATE channel_outbox SET doubted_at = :now, reason = 'suppressed', next_attempt
    AND status = 'queued' AND doubted_at IS NULL AND attempt_closed_at IS NULL
    AND ((attempt_opened_at IS NULL AND maybe_received)
         OR (attempt_opened_at IS NOT NULL AND attempt_fence < :fence))
-   AND EXISTS (SELECT 1 FROM suppressions s
+   AND (EXISTS (SELECT 1 FROM suppressions s
                 WHERE s.tenant_id = channel_outbox.tenant_id
                   AND s.workspace_id = channel_outbox.workspace_id
                   AND s.channel = channel_outbox.channel
@@ -126,6 +139,14 @@ UPDATE channel_outbox SET doubted_at = :now, reason = 'suppressed', next_attempt
                   AND (s.includes_transactional OR NOT channel_outbox.transactional)
                   AND (channel_outbox.answers_receipt IS NULL
                        OR s.source NOT IN ('stop', 'unsubscribe')))
+        OR EXISTS (SELECT 1 FROM erasure_salts z JOIN erased_suppressions e
+                      ON e.workspace_id = z.workspace_id AND e.channel = channel_outbox.channel
+                     AND e.hash = outrider_address_hash(z.salt, channel_outbox.recipient_address)
+                     AND (e.topic = '' OR e.topic = channel_outbox.topic)
+                     AND (e.includes_transactional OR NOT channel_outbox.transactional)
+                     AND (channel_outbox.answers_receipt IS NULL
+                          OR e.source NOT IN ('stop', 'unsubscribe'))
+                   WHERE z.workspace_id = channel_outbox.workspace_id))
 RETURNING id::text;
 
 -- name: reopen_window
@@ -153,6 +174,14 @@ UPDATE channel_outbox
                      AND (s.includes_transactional OR NOT channel_outbox.transactional)
                      AND (channel_outbox.answers_receipt IS NULL
                           OR s.source NOT IN ('stop', 'unsubscribe')))
+   AND NOT EXISTS (SELECT 1 FROM erasure_salts z JOIN erased_suppressions e
+                      ON e.workspace_id = z.workspace_id AND e.channel = channel_outbox.channel
+                     AND e.hash = outrider_address_hash(z.salt, channel_outbox.recipient_address)
+                     AND (e.topic = '' OR e.topic = channel_outbox.topic)
+                     AND (e.includes_transactional OR NOT channel_outbox.transactional)
+                     AND (channel_outbox.answers_receipt IS NULL
+                          OR e.source NOT IN ('stop', 'unsubscribe'))
+                   WHERE z.workspace_id = channel_outbox.workspace_id)
 RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
           uncounted_calls, repeats, coalesce(attempts_before, 0) AS attempts_before;
 
@@ -182,5 +211,13 @@ UPDATE channel_outbox
                      AND (s.includes_transactional OR NOT channel_outbox.transactional)
                      AND (channel_outbox.answers_receipt IS NULL
                           OR s.source NOT IN ('stop', 'unsubscribe')))
+   AND NOT EXISTS (SELECT 1 FROM erasure_salts z JOIN erased_suppressions e
+                      ON e.workspace_id = z.workspace_id AND e.channel = channel_outbox.channel
+                     AND e.hash = outrider_address_hash(z.salt, channel_outbox.recipient_address)
+                     AND (e.topic = '' OR e.topic = channel_outbox.topic)
+                     AND (e.includes_transactional OR NOT channel_outbox.transactional)
+                     AND (channel_outbox.answers_receipt IS NULL
+                          OR e.source NOT IN ('stop', 'unsubscribe'))
+                   WHERE z.workspace_id = channel_outbox.workspace_id)
 RETURNING id::text, attempts, maybe_received, coalesce(due_at, created_at) AS submitted_at,
           uncounted_calls, repeats, coalesce(attempts_before, 0) AS attempts_before;

@@ -54,3 +54,7 @@ SELECT o.id::text, o.job_id::text, o.tenant_id::text, o.workspace_id::text, o.or
   FROM channel_outbox o
  WHERE o.id IN window(id uuid)
  ORDER BY o.job_id, o.id;
+
+-- name: erased_among
+-- Those that were sealed before they were erased.
+SELECT e.id::text, e.hashes FROM erased_rows e WHERE e.id IN window(id uuid) AND e.hashes IS NOT NULL;

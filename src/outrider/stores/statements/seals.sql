@@ -63,3 +63,9 @@ SELECT workspace_id::text, seq, hash FROM audit_heads WHERE workspace_id = :work
 
 -- name: workspace_of_run
 SELECT workspace_id::text FROM campaign_runs WHERE id = :run_id;
+
+-- name: erasures_in_run
+SELECT r.erasures FROM campaign_runs r WHERE r.id = :run_id;
+
+-- name: lock_erasures_in_run
+SELECT r.erasures FROM campaign_runs r WHERE r.id = :run_id FOR NO KEY UPDATE;

@@ -8,7 +8,13 @@ SELECT item.place
                 WHERE s.tenant_id = :tenant_id AND s.workspace_id = :workspace_id
                   AND s.channel = item.channel AND s.address = lower(item.address)
                   AND (s.topic = '' OR s.topic = item.topic)
-                  AND (s.includes_transactional OR NOT item.transactional));
+                  AND (s.includes_transactional OR NOT item.transactional))
+    OR EXISTS (SELECT 1 FROM erasure_salts z JOIN erased_suppressions e
+              ON e.workspace_id = z.workspace_id AND e.channel = item.channel
+             AND e.hash = outrider_address_hash(z.salt, item.address)
+             AND (e.topic = '' OR e.topic = item.topic)
+             AND (e.includes_transactional OR NOT item.transactional)
+           WHERE z.workspace_id = :workspace_id);
 
 -- name: suppressions_page
 SELECT channel, address, topic, reason, source, evidence, includes_transactional, created_at
