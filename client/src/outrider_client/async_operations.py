@@ -35,6 +35,7 @@ from outrider_client.models import (
     DryRun,
     DryRunBody,
     EmissionDocument,
+    ErasureAnswer,
     EventAnswer,
     EventExplanation,
     EventStatus,
@@ -1608,6 +1609,25 @@ class AsyncOperations(ABC):
                 ),
                 PersonAnswer,
                 query={"limit": limit, "after": after},
+            )
+        )
+
+    async def erase_person(
+        self, address: str, *, dry_run: bool | None = None, idempotency_key: str | None = None
+    ) -> ErasureAnswer:
+        """Destroy what identifies a person; opt-outs stay as salted hashes, proofs stay valid."""
+        return await self._ask(
+            call(
+                "POST",
+                (
+                    "people",
+                    address,
+                    "erase",
+                ),
+                ErasureAnswer,
+                query={"dryRun": dry_run},
+                keyed=True,
+                idempotency_key=idempotency_key,
             )
         )
 

@@ -32,6 +32,7 @@ class BlockerCode(OpenEnum):
     DATABASE_DOWN = "DATABASE_DOWN"
     IN_DOUBT = "IN_DOUBT"
     ENGINE_DOWN = "ENGINE_DOWN"
+    DATABASE_RESTORED = "DATABASE_RESTORED"
     ROLLOUT_HOLD = "ROLLOUT_HOLD"
 
 
@@ -736,6 +737,38 @@ class EmissionDocument(Model, frozen=True, kw_only=True):
     """What templates may name."""
 
 
+class ErasedArtifact(Model, frozen=True, kw_only=True):
+    artifact_id: str
+    run_id: str
+    name: str
+
+
+class ErasedTable(Model, frozen=True, kw_only=True):
+    table: str
+    rows: int
+
+
+class ErasureAnswer(Model, frozen=True, kw_only=True):
+    """What was erased, or would be. Unless `complete`, something has to be waited for."""
+
+    erasure_id: str
+    dry_run: bool
+    complete: bool
+    addresses: list[KnownAddress]
+    tables: list[ErasedTable]
+    artifacts: list[ErasedArtifact]
+    waiting: int
+    """Messages that are being sent or in doubt, and messages and events that still have to tell
+    others of the person.
+    """
+    jobs: int
+    """Jobs that have read the person's addresses and are not done."""
+    rules: list[str]
+    """Workflow rules that name the person as a custom recipient."""
+    rewritten: bool
+    """Whether nothing is left in the database's files, as far as the store can say."""
+
+
 class EventAnswer(Model, frozen=True, kw_only=True):
     event_id: str
     trigger: str
@@ -1179,6 +1212,11 @@ class KeyAnswer(Model, frozen=True, kw_only=True):
 class KeyBody(Model, frozen=True, kw_only=True):
     name: str
     scopes: list[KeyScope]
+
+
+class KnownAddress(Model, frozen=True, kw_only=True):
+    kind: PersonKind
+    address: str
 
 
 class LateAcceptanceAnswer(Model, frozen=True, kw_only=True):
