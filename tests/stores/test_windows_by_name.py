@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 import pytest
 
 from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
+from outrider.domain.restored_database import DatabasePlace
 from outrider.kernel.transactions import audience
 from outrider.ports.store import Announced, Result, Statement, Store, Transaction, ask
 from outrider.system import SystemIds
@@ -61,10 +62,12 @@ class TurnedStore:
     def announcements(self, of: Announced) -> AsyncIterator[None]:
         return self._store.announcements(of)
 
-    async def place(self) -> str:
+    async def place(self) -> DatabasePlace:
         return await self._store.place()
 
-    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
+    def stay_at(
+        self, place: DatabasePlace, moved: Callable[[DatabasePlace], Transaction[object]]
+    ) -> None:
         self._store.stay_at(place, moved)
 
     def abandon(self) -> None:

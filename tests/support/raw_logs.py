@@ -8,6 +8,7 @@ import msgspec
 
 from outrider.domain.ids import RunId
 from outrider.domain.projection import RunSnapshot, project_run
+from outrider.domain.restored_database import DatabasePlace
 from outrider.domain.run_events import RunEvent, RunEventType
 from outrider.domain.snapshot_documents import snapshot_from_stored, stored_document
 from outrider.kernel.transactions import run_log
@@ -71,10 +72,12 @@ class CrashingStore:
     async def ping(self) -> None:
         raise NotImplementedError
 
-    async def place(self) -> str:
+    async def place(self) -> DatabasePlace:
         raise NotImplementedError
 
-    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
+    def stay_at(
+        self, place: DatabasePlace, moved: Callable[[DatabasePlace], Transaction[object]]
+    ) -> None:
         raise NotImplementedError
 
     def abandon(self) -> None:

@@ -1,10 +1,11 @@
-"""The memory of a database: when it was last noted to be where it is, kept outside of it."""
+"""The memory of a database: when and where it was last noted to be, kept outside of it."""
 
-from datetime import datetime
 from typing import Protocol
+
+from outrider.domain.restored_database import RememberedDatabase
 
 
 class DatabaseMemory(Protocol):
-    def read(self) -> datetime | None: ...
+    def read(self) -> RememberedDatabase | None: ...
 
-    def write(self, noted_at: datetime) -> None: ...
+    def write(self, remembered: RememberedDatabase) -> None: ...

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol, TypeVar
 
+from outrider.domain.restored_database import DatabasePlace
+
 Result = TypeVar("Result")
 Row = Sequence[Any]
 Rows = Sequence[Row]
@@ -73,12 +75,15 @@ class Store(Protocol):
         work."""
         ...
 
-    async def place(self) -> str:
+    async def place(self) -> DatabasePlace:
         """Where this database is: another one after it was restored elsewhere, or promoted."""
         ...
 
-    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
-        """A new connection that finds the database elsewhere runs this script before any other."""
+    def stay_at(
+        self, place: DatabasePlace, moved: Callable[[DatabasePlace], Transaction[object]]
+    ) -> None:
+        """A new connection that finds the database elsewhere, or behind where it was, runs this
+        script before any other."""
         ...
 
     def announcements(self, of: Announced) -> AsyncIterator[None]:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
 from types import GeneratorType
 
+from outrider.domain.restored_database import DatabasePlace
 from outrider.ports.store import Announced, Result, Store, Transaction
 
 
@@ -45,10 +46,12 @@ class SlowStore:
     async def ping(self) -> None:
         await self._inner.ping()
 
-    async def place(self) -> str:
+    async def place(self) -> DatabasePlace:
         return await self._inner.place()
 
-    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
+    def stay_at(
+        self, place: DatabasePlace, moved: Callable[[DatabasePlace], Transaction[object]]
+    ) -> None:
         self._inner.stay_at(place, moved)
 
     def abandon(self) -> None:

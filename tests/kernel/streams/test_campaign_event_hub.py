@@ -12,6 +12,7 @@ from outrider.bootstrap import make_store
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import CampaignId
+from outrider.domain.restored_database import DatabasePlace
 from outrider.kernel.streams.campaign_event_hub import CampaignWatcher, Dropped, EventHub
 from outrider.kernel.streams.watched_campaigns import WatchedCampaigns, watch_all
 from outrider.kernel.transactions import phases
@@ -64,10 +65,12 @@ class Counted:
     async def ping(self) -> None:
         raise NotImplementedError
 
-    async def place(self) -> str:
+    async def place(self) -> DatabasePlace:
         raise NotImplementedError
 
-    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
+    def stay_at(
+        self, place: DatabasePlace, moved: Callable[[DatabasePlace], Transaction[object]]
+    ) -> None:
         raise NotImplementedError
 
     def abandon(self) -> None:

@@ -5,7 +5,11 @@ from datetime import datetime
 from typing import NamedTuple
 
 from outrider.domain.ids import DEFAULT_SCOPE, JobId, OutboxId, RunId
-from outrider.domain.restored_database import RestoredDatabase
+from outrider.domain.restored_database import (
+    DatabasePlace,
+    RememberedDatabase,
+    RestoredDatabase,
+)
 from outrider.kernel.transactions import audit
 from outrider.kernel.transactions.alerts import Alert, AlertCode, raise_alert, resolve_alert
 from outrider.kernel.transactions.audit import AuditEntry
@@ -29,28 +33,47 @@ class DistrustedJob(NamedTuple):
 
 
 def recognise(
-    place: str, remembered_at: datetime | None, actor: str, ids: IdSource, now: datetime
-) -> Transaction[Quarantine | None]:
-    """None: it may be worked with, and notes where it is now.
+    place: DatabasePlace,
+    remembered: RememberedDatabase | None,
+    actor: str,
+    ids: IdSource,
+    now: datetime,
+) -> Transaction[Quarantine | RememberedDatabase]:
+    """Unless it is in quarantine, it may be worked with: it notes where it is now.
 
-    `remembered_at`: when this process last noted that, as it remembers it outside of the database.
+    `remembered`: when this process last noted that, as it remembers it outside of the database.
+    Returns what there is to remember from now on.
     """
-    known, noted_at, reason, began_at = (yield from ask("database_place"))[0]
+    known, noted_at, releases, reason, began_at = (yield from ask("database_place"))[0]
     if reason is not None:
         found = Quarantine(reason, began_at)
-    elif known not in (None, place):
+    elif known not in (None, place.name):
         found = Quarantine(RestoredDatabase.MOVED, now)
-    elif known is not None and remembered_at is not None and noted_at < remembered_at:
+    elif known is not None and _went_back(place, noted_at, releases, remembered):
         found = Quarantine(RestoredDatabase.WENT_BACK, now)
     else:
-        yield from ask("note_place", place=place, now=now)
-        return None
-    if (yield from ask("quarantine_database", reason=found.reason, place=place, now=found.since)):
+        yield from ask("note_place", place=place.name, now=now)
+        return RememberedDatabase(now, releases or 0, place.log_position)
+    noted = {"reason": found.reason, "place": place.name, "now": found.since}
+    if (yield from ask("quarantine_database", **noted)):
         yield from ask("shut_out_holders", now=now)
         entry = AuditEntry(DEFAULT_SCOPE, QUARANTINED, actor, detail={"reason": found.reason})
         yield from audit.record([entry], ids, now)
     yield from _tell(found, ids, now)
     return found
+
+
+def _went_back(
+    place: DatabasePlace,
+    noted_at: datetime,
+    releases: int,
+    remembered: RememberedDatabase | None,
+) -> bool:
+    if remembered is None:
+        return False
+    if releases != remembered.releases:
+        return releases < remembered.releases
+    return noted_at < remembered.noted_at or place.is_behind(remembered.log_position)
 
 
 def _tell(found: Quarantine, ids: IdSource, now: datetime) -> Transaction[None]:
@@ -105,6 +128,7 @@ def release(actor: str, ids: IdSource, now: datetime, *, distrusted: bool) -> Tr
     if not rows:
         return False
     yield from ask("note_place", place=rows[0][0], now=now)
+    yield from ask("count_release")
     if distrusted:
         # Of events that are not routed yet.
         yield from ask("distrust_until", now=now)

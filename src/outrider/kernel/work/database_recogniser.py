@@ -6,12 +6,12 @@ somebody releases it.
 """
 
 import asyncio
-from datetime import datetime
 
 import structlog
 
 from outrider.domain.errors import StoreError
 from outrider.domain.ids import WorkerId
+from outrider.domain.restored_database import DatabasePlace, RememberedDatabase
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import recovery
 from outrider.kernel.transactions.recovery import Quarantine
@@ -32,21 +32,23 @@ class DatabaseRecogniser:
 
     async def recognise(self) -> Quarantine | None:
         """Before any work, and then periodically; what it returns is why there is none."""
+        # Remembered first: another process may remember more a moment later.
+        remembered = await asyncio.to_thread(self._memory.read)
         place = await self._store.place()
-        remembered_at = await asyncio.to_thread(self._memory.read)
-        now = self._clock.now()
-        found = await self._store.write(self._script(place, remembered_at, now))
-        self._store.stay_at(place, lambda other: self._script(other, None, self._clock.now()))
-        if found is not None:
+        found = await self._store.write(self._script(place, remembered))
+        if isinstance(found, Quarantine):
+            self._store.stay_at(place, lambda other: self._script(other, remembered))
             log.error("database_quarantined", why=found.reason, hint="outrider recovery status")
             return found
-        await self._remember(now)
+        self._store.stay_at(place, lambda other: self._script(other, found))
+        await self._remember(found)
         return None
 
     def _script(
-        self, place: str, remembered_at: datetime | None, now: datetime
-    ) -> Transaction[Quarantine | None]:
-        return recovery.recognise(place, remembered_at, self._worker_id, self._ids, now)
+        self, place: DatabasePlace, remembered: RememberedDatabase | None
+    ) -> Transaction[Quarantine | RememberedDatabase]:
+        now = self._clock.now()
+        return recovery.recognise(place, remembered, self._worker_id, self._ids, now)
 
     async def run(self) -> None:
         """Runs until cancelled."""
@@ -57,8 +59,8 @@ class DatabaseRecogniser:
             except StoreError as error:
                 log.warning("database_not_recognised", error=error.message)
 
-    async def _remember(self, noted_at: datetime) -> None:
+    async def _remember(self, remembered: RememberedDatabase) -> None:
         try:
-            await asyncio.to_thread(self._memory.write, noted_at)
+            await asyncio.to_thread(self._memory.write, remembered)
         except OSError as error:
             log.warning("database_not_remembered", error=error.strerror)

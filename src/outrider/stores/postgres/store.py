@@ -7,7 +7,7 @@ reads run on one REPEATABLE READ snapshot.
 import asyncio
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import lru_cache
 from itertools import repeat
 from pathlib import Path
@@ -18,6 +18,7 @@ import msgspec
 
 from outrider.domain.database_urls import without_password
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
+from outrider.domain.restored_database import DatabasePlace
 from outrider.limits.stores import (
     POSTGRES_CONNECT_SECONDS,
     POSTGRES_IDLE_SECONDS,
@@ -44,14 +45,25 @@ PLANS_BY_KEY = {"jit": "off", "plan_cache_mode": "force_generic_plan", "enable_s
 """Every statement of the kernel looks rows up by key. A cached plan from when a table was small
 would scan the whole table for every window once it is large; a test checks all of them."""
 
-PLACE_IN_SERVER = """
-SELECT 'database ' || oid FROM pg_database WHERE datname = current_database()"""
-PLACE = """
-SELECT 'server ' || (SELECT system_identifier FROM pg_control_system())
-       || ', timeline ' || CASE WHEN pg_is_in_recovery() THEN 'of a replica'
-                                ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END
-       || ', database ' || (SELECT oid FROM pg_database WHERE datname = current_database())"""
-"""A restored backup has another server or database, a promoted replica another timeline."""
+_SERVER = "'server ' || (SELECT system_identifier FROM pg_control_system())"
+_TIMELINE = """', timeline ' || CASE WHEN pg_is_in_recovery() THEN 'of a replica'
+                                ELSE left(pg_walfile_name(pg_current_wal_lsn()), 8) END"""
+_DATABASE = """', database ' || (SELECT oid FROM pg_database WHERE datname = current_database())"""
+_POSITION = """CASE WHEN NOT pg_is_in_recovery()
+                    THEN (pg_current_wal_flush_lsn() - '0/0'::pg_lsn)::bigint END"""
+PLACES = (
+    f"SELECT {_SERVER} || {_TIMELINE} || {_DATABASE}, {_POSITION}",
+    f"SELECT 'server' || {_TIMELINE} || {_DATABASE}, {_POSITION}",
+    f"SELECT 'server' || {_DATABASE}, NULL",
+)
+"""A restored backup has another server or database, a promoted replica another timeline. Behind
+them, how far the log is on disk: a position that a crash cannot take back. A hosted server may
+refuse some of these functions: then less is known (docs/howto/backup-and-restore.md)."""
+
+_NOT_TOLD = (
+    asyncpg.InsufficientPrivilegeError, asyncpg.FeatureNotSupportedError,
+    asyncpg.UndefinedFunctionError,
+)  # fmt: skip
 
 Isolation = Literal["read_committed", "repeatable_read"]
 # Quoted, because the stubs are generic and the classes are not.
@@ -99,8 +111,8 @@ class PostgresStore:
         self._opening = asyncio.Lock()
         self._listener = Listener(url)
         self._is_abandoned = False
-        self._place: str | None = None
-        self._when_moved: Callable[[str], Transaction[object]]
+        self._place: DatabasePlace | None = None
+        self._when_moved: Callable[[DatabasePlace], Transaction[object]]
 
     async def write(self, transaction: Transaction[Result]) -> Result:
         return await self._run(transaction, "read_committed")
@@ -155,17 +167,23 @@ class PostgresStore:
             raise _translated(error, self._url) from error
         connection.terminate()
 
-    async def place(self) -> str:
+    async def place(self) -> DatabasePlace:
         async with self._connected(None) as connection:
             return await _place(connection)
 
-    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
+    def stay_at(
+        self, place: DatabasePlace, moved: Callable[[DatabasePlace], Transaction[object]]
+    ) -> None:
         self._place, self._when_moved = place, moved
 
     async def _look_where_it_is(self, connection: "asyncpg.Connection[asyncpg.Record]") -> None:
         """A replica may be promoted while workers are at work: they must not go on as if it knew
         what the old server knew."""
-        if self._place is None or (place := await _place(connection)) == self._place:
+        stayed = self._place
+        if stayed is None:
+            return
+        place = await _place(connection)
+        if place.name == stayed.name and not place.is_behind(stayed.log_position):
             return
         script = self._when_moved(place)
         async with connection.transaction():
@@ -320,13 +338,19 @@ def _item(names: tuple[str, ...]) -> Callable[..., msgspec.Struct]:
     return msgspec.defstruct("Item", fields, frozen=True, omit_defaults=True, gc=False)
 
 
-async def _place(connection: Connection) -> str:
-    """Without the right to ask for the server's identity, the database's own has to do."""
-    try:
-        found: str = await connection.fetchval(PLACE)
-    except asyncpg.InsufficientPrivilegeError:
-        found = await connection.fetchval(PLACE_IN_SERVER)
-    return found
+async def _place(connection: Connection) -> DatabasePlace:
+    """As much of it as the server tells this role."""
+    *more, least = PLACES
+    for query in more:
+        with suppress(*_NOT_TOLD):
+            return await _place_by(query, connection)
+    return await _place_by(least, connection)
+
+
+async def _place_by(query: str, connection: Connection) -> DatabasePlace:
+    row = await connection.fetchrow(query)
+    assert row is not None, "the query has one row"
+    return DatabasePlace(row[0], row[1])
 
 
 async def _keep_as_it_is(_connection: "asyncpg.Connection[asyncpg.Record]") -> None:

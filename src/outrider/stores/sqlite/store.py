@@ -23,6 +23,7 @@ import msgspec
 from outrider.domain.erasure import address_hash
 from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
 from outrider.domain.event_chain import NO_HASH, next_hash
+from outrider.domain.restored_database import DatabasePlace
 from outrider.domain.rollouts import draw
 from outrider.files.private_files import keep_others_out
 from outrider.limits.stores import (
@@ -130,12 +131,14 @@ class SqliteStore:
                 hint="check that the file is a writable database and that the disk has space",
             ) from error
 
-    async def place(self) -> str:
+    async def place(self) -> DatabasePlace:
         """A file that was copied is another one. One that was overwritten has gone back in time."""
         found = await asyncio.to_thread(self._path.stat)
-        return f"file {found.st_ino}"
+        return DatabasePlace(f"file {found.st_ino}")
 
-    def stay_at(self, place: str, moved: Callable[[str], Transaction[object]]) -> None:
+    def stay_at(
+        self, place: DatabasePlace, moved: Callable[[DatabasePlace], Transaction[object]]
+    ) -> None:
         """Its connections are to one file, whatever becomes of its name."""
 
     def abandon(self) -> None:

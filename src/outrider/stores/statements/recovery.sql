@@ -1,7 +1,7 @@
 -- Recovery: whether this database is where it was, and what becomes of the work of one that is not.
 
 -- name: database_place
-SELECT p.place, p.noted_at, q.reason, q.began_at
+SELECT p.place, p.noted_at, p.releases, q.reason, q.began_at
   FROM (SELECT 1 AS id) one
   LEFT JOIN database_places p ON p.id = one.id
   LEFT JOIN quarantine q ON q.id = one.id;
@@ -92,6 +92,9 @@ UPDATE channel_outbox
 
 -- name: distrust_until
 UPDATE database_places SET distrusted_until = :now WHERE id = 1;
+
+-- name: count_release
+UPDATE database_places SET releases = releases + 1 WHERE id = 1;
 
 -- name: end_quarantine
 DELETE FROM quarantine WHERE id = 1 RETURNING place;

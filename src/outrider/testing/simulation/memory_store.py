@@ -11,6 +11,7 @@ from pathlib import Path
 import apsw
 
 from outrider.domain.errors import StoreUnavailable
+from outrider.domain.restored_database import DatabasePlace
 from outrider.ports.store import Announced, Result, Transaction
 from outrider.stores.sqlite.store import SqliteStore, add_functions
 from outrider.testing.simulation.process import Process
@@ -65,8 +66,8 @@ class MemoryStore(SqliteStore):
     async def verify_schema(self) -> None:
         return None
 
-    async def place(self) -> str:
-        return "memory"
+    async def place(self) -> DatabasePlace:
+        return DatabasePlace("memory")
 
     async def ping(self) -> None:
         await self._process.reach()
