@@ -57,6 +57,7 @@ class ScriptedSandbox(Sandbox):
         files: Sequence[ReceivedFile] = (),
         *,
         dedupes: bool,
+        request: bytes | None = None,  # noqa: ARG002
     ) -> Outcome:
         self._asked[reference] += 1
         number = int("".join(filter(str.isdigit, to))[-3:])

@@ -69,10 +69,11 @@ class LosingSandbox(Sandbox):
         files: Sequence[ReceivedFile] = (),
         *,
         dedupes: bool,
+        request: bytes | None = None,
     ) -> Outcome:
         is_first = not dedupes and reference not in self.deliveries
         self.faults.drop_rate = 1.0 if is_first else 0.0
-        return super().decide(protocol, reference, to, files, dedupes=dedupes)
+        return super().decide(protocol, reference, to, files, dedupes=dedupes, request=request)
 
 
 class Uneven:

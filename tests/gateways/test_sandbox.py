@@ -111,6 +111,28 @@ async def test_a_huge_request_is_refused(session: aiohttp.ClientSession) -> None
     assert answer["reason"] == "invalid_request"
 
 
+RESEND = {"from": "a@example.test", "to": ["b@example.test"], "subject": "S", "text": "Hi"}
+TELNYX = {"from": "+15550001111", "to": "+447700900123", "text": "Hi"}
+
+
+@pytest.mark.parametrize(
+    ("path", "document", "status"), [("/emails", RESEND, 409), ("/v2/messages", TELNYX, 422)]
+)
+async def test_another_request_under_a_known_key_is_refused_as_resend_and_telnyx_do(
+    session: aiohttp.ClientSession, sandbox: Sandbox, path: str, document: Any, status: int
+) -> None:
+    headers = {"Idempotency-Key": "r1", "Authorization": "Bearer key"}
+    bodies = [document, document, {**document, "text": "Hello"}, document]
+    found = []
+    for body in bodies:
+        async with session.post(path, json=body, headers=headers) as response:
+            found.append((response.status, await response.read()))
+    assert [each for each, _ in found] == [200, 200, status, 200]
+    assert found[0] == found[1] == found[3]
+    assert sandbox.outcomes == {"accepted": 1, "duplicate_reference": 2, "other_request": 1}
+    assert sandbox.deliveries == {"r1": 1}
+
+
 async def test_a_second_request_with_an_accepted_reference_is_not_delivered(
     session: aiohttp.ClientSession, sandbox: Sandbox, log_path: Path
 ) -> None:

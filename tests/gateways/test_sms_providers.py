@@ -9,7 +9,15 @@ from typing import Any
 
 import pytest
 
-from outrider.domain.call_results import Accepted, CallResult, Closes, Held, Rejected, Throttled
+from outrider.domain.call_results import (
+    DUPLICATE_REFERENCE,
+    Accepted,
+    CallResult,
+    Closes,
+    Held,
+    Rejected,
+    Throttled,
+)
 from outrider.domain.evidence import Finding, LookedUp
 from outrider.domain.ids import IdempotencyKey
 from outrider.gateways.directory import Gateways
@@ -101,6 +109,36 @@ async def test_a_message_says_where_it_is_reported(name: str, field: str, value:
 
     _, _, document = await heard(call)
     assert document[field] == value
+
+
+@pytest.mark.parametrize("name", ["telnyx", "resend"])
+async def test_the_same_message_is_the_same_request_to_the_byte_wherever_it_is_made(
+    name: str,
+) -> None:
+    """Another process repeats it, years of dict and clock changes later."""
+    bodies: list[bytes] = []
+
+    async def remember(reader: Reader, writer: Writer) -> None:
+        bodies.append((await read_request(reader)).partition(b"\r\n\r\n")[2])
+        writer.write(http(200, b"{}", "Connection: close"))
+
+    to = "ada@example.test" if name == "resend" else PHONE
+    async with serving(remember) as port:
+        for _ in range(2):
+            targets = {"t": target_settings(name)}
+            gateways = Gateways(NamedSecrets(), targets=targets, public_url=PUBLIC_URL)
+            await gateways.gateway("t", name, f"http://127.0.0.1:{port}").call(reserve(to))
+            await gateways.close()
+    first, second = bodies
+    assert first == second
+    assert first
+
+
+async def test_telnyx_refuses_another_request_under_a_known_key_without_a_code_of_its_own() -> None:
+    known = {"code": "10015", "title": "Bad Request", "detail": "Idempotency-Key was used before"}
+    result = await answered("telnyx", 422, {"errors": [known]})
+    assert isinstance(result, Rejected)
+    assert result.reason == DUPLICATE_REFERENCE
 
 
 async def test_telnyx_gets_a_key_in_its_own_alphabet() -> None:

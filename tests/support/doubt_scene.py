@@ -107,6 +107,12 @@ async def left_to_people(database: str, count: int = 1) -> list[object]:
             await asyncio.sleep(0.02)
 
 
+async def waits_for(database: str, settles: str) -> None:
+    async with asyncio.timeout(PATIENCE_SECONDS):
+        while settles not in [each for each, _ in await checks(database)]:  # noqa: ASYNC110
+            await asyncio.sleep(0.02)
+
+
 async def verdicts(outrider: Outrider) -> Counter[tuple[str, str]]:
     async with raw_sql(outrider.settings.database_url) as raw:
         rows = await raw.run("SELECT kind, verdict FROM doubt_verdicts")

@@ -5,6 +5,7 @@ record of what the provider received that survives whatever happens to the calle
 """
 
 import asyncio
+import hashlib
 import math
 import random
 from collections import Counter
@@ -12,14 +13,15 @@ from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, BinaryIO, Self
+from typing import Any, BinaryIO, Self
 
 import msgspec
 from aiohttp import web
 
 from outrider.gateways.sandbox_emitter import DeliveredMessage, ReceiptEmitter, ReceiptPlan
+from outrider.gateways.sandbox_faults import Faults
 from outrider.gateways.sandbox_files import ReceivedFile
-from outrider.gateways.sandbox_http2 import Http2Faults, Http2Server
+from outrider.gateways.sandbox_http2 import Http2Server
 from outrider.gateways.sandbox_look_ups import by_reference, kept, listed
 from outrider.gateways.sandbox_mail import MailSession
 from outrider.gateways.sandbox_protocol import (
@@ -29,7 +31,6 @@ from outrider.gateways.sandbox_protocol import (
     Kept,
     Outcome,
     Provider,
-    Rate,
     Reply,
 )
 from outrider.gateways.sandbox_providers import (
@@ -52,27 +53,6 @@ __all__ = ["Faults", "Outcome", "ReceiptPlan", "Sandbox", "references_delivered"
 CREDENTIALS = frozenset(each.credential for each in PROVIDERS)
 UNAUTHORISED = Reply({"error": "the authorisation is missing"}, 401)
 
-Amount = Annotated[float, msgspec.Meta(ge=0, le=86_400_000)]
-
-
-class Faults(msgspec.Struct, rename="camel", forbid_unknown_fields=True):
-    """How the simulator misbehaves. The rates are shares of all requests and add up."""
-
-    latency_ms: Amount = 0.0
-    fail_rate: Rate = 0.0
-    drop_rate: Rate = 0.0
-    throttle_rate: Rate = 0.0
-    retry_after_seconds: Amount = 1.0
-    dedupe: bool = True
-    seed: int | None = None
-    look_up_fail_rate: Rate = 0.0
-    """Of questions about what was received, answered with 500."""
-    look_up_delay_ms: Amount = 0.0
-    """How late a message is found by them."""
-    lose_rate: Rate = 0.0
-    """Of requests, cut off before anything was taken."""
-    http2: Http2Faults = msgspec.field(default_factory=Http2Faults)
-
 
 class Sandbox:
     """`async with Sandbox() as sandbox:` serves `sandbox.http_url` and `sandbox.smtp_url`."""
@@ -94,6 +74,8 @@ class Sandbox:
         self.outcomes: Counter[str] = Counter()
         self.deliveries: Counter[str] = Counter()
         """How often each reference was delivered; also the memory that dedupes."""
+        self._requests_known: dict[str, bytes] = {}
+        """What was delivered under a reference, where another request under it is refused."""
         self.kept: list[Kept] = []
         """What its lists show, oldest first."""
         self.look_ups = 0
@@ -189,8 +171,11 @@ class Sandbox:
         files: Sequence[ReceivedFile] = (),
         *,
         dedupes: bool,
+        request: bytes | None = None,
     ) -> Outcome:
-        """Draw the outcome of a valid request and record it. No await: two requests cannot race."""
+        """Draw the outcome of a valid request and record it. No await: two requests cannot race.
+
+        `request` is given where a provider compares it with the first under this reference."""
         faults, dice = self.faults, self._random.random()
         known = dedupes and faults.dedupe and reference in self.deliveries
         is_lost = False
@@ -200,6 +185,8 @@ class Sandbox:
             outcome = Outcome.DROPPED
         elif dice < faults.throttle_rate + faults.drop_rate + faults.lose_rate:
             outcome, is_lost = Outcome.DROPPED, True
+        elif known and request != self._requests_known.get(reference):
+            outcome = Outcome.OTHER_REQUEST
         elif known:
             # Before failure: a provider that has the message must not say that it failed.
             outcome = Outcome.DUPLICATE_REFERENCE
@@ -209,6 +196,8 @@ class Sandbox:
             outcome = Outcome.ACCEPTED
         delivered = outcome in (Outcome.ACCEPTED, Outcome.DROPPED) and not (known or is_lost)
         self.record(protocol, reference, to, outcome, files, delivered=delivered)
+        if delivered and request is not None:
+            self._requests_known[reference] = request
         return outcome
 
     def record(
@@ -280,7 +269,10 @@ class Sandbox:
             await self.wait()
             return _json(*refusal)
         before = self.deliveries[reference]
-        outcome = self.decide(provider.protocol, reference, to, files, dedupes=provider.dedupes)
+        outcome = self.decide(
+            provider.protocol, reference, to, files, dedupes=provider.dedupes,
+            request=hashlib.sha256(body).digest() if provider.compares else None,
+        )  # fmt: skip
         number = self.requests
         message_id = message_id_of(provider, provider.reply(Outcome.ACCEPTED, reference, number))
         if self.deliveries[reference] > before:

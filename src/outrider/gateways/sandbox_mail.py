@@ -81,7 +81,7 @@ class _Mailroom:
                 return "554 5.6.0 the simulator refuses this message as configured"
             case Outcome.THROTTLED:
                 return "450 4.7.0 too many messages"
-            case Outcome.DUPLICATE_REFERENCE:
+            case Outcome.DUPLICATE_REFERENCE | Outcome.OTHER_REQUEST:
                 raise AssertionError("a mail server never dedupes")
             case Outcome.DROPPED:
                 if server.transport is not None:

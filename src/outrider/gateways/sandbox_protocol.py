@@ -27,6 +27,8 @@ class Outcome(StrEnum):
     ACCEPTED = "accepted"
     REJECTED = "rejected"
     DUPLICATE_REFERENCE = DUPLICATE_REFERENCE
+    OTHER_REQUEST = "other_request"
+    """Under a reference that belongs to a request with another body."""
     DROPPED = "dropped"
     THROTTLED = "throttled"
 
@@ -60,6 +62,8 @@ class Provider:
     body_max_bytes: int = SANDBOX_BODY_MAX_BYTES
     credential: str = AUTHORIZATION
     """The header that carries it."""
+    compares: bool = False
+    """A repeat under a known reference is refused unless its body is the same to the byte."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,7 +122,7 @@ def _reply_json(outcome: Outcome, reference: str, number: int) -> Reply:
             return Reply(answer | {"status": "accepted", "gatewayMessageId": f"sandbox-{number}"})
 
 
-# Resend: an Idempotency-Key, under which a repeat gets the first answer.
+# Resend: an Idempotency-Key, under which the same request gets the first answer, and no other.
 
 
 def _read_resend(headers: Headers, body: bytes) -> Received:
@@ -148,6 +148,9 @@ def _reply_resend(outcome: Outcome, reference: str, _number: int) -> Reply:
             return _resend_error(422, "validation_error", "The simulator is configured to fail.")
         case Outcome.THROTTLED:
             return _resend_error(429, "rate_limit_exceeded", "Too many requests.")
+        case Outcome.OTHER_REQUEST:
+            message = "The idempotency key was used with another request body."
+            return _resend_error(409, "invalid_idempotent_request", message)
         case _:
             return Reply({"id": str(uuid.uuid5(uuid.NAMESPACE_URL, reference))})
 
@@ -280,7 +283,14 @@ PROVIDERS: Final = (
     Provider("sms", "/sms/send", True, _read_sms, _reply_json),
     Provider("push", "/push/send", True, _read_push, _reply_json),
     Provider(
-        "resend", "/emails", True, _read_resend, _reply_resend, "Bearer", SANDBOX_MAIL_MAX_BYTES
+        "resend",
+        "/emails",
+        True,
+        _read_resend,
+        _reply_resend,
+        "Bearer",
+        SANDBOX_MAIL_MAX_BYTES,
+        compares=True,
     ),
     Provider(
         "twilio_sms",

@@ -10,10 +10,12 @@ https://developers.telnyx.com/docs/messaging/messages/error-codes.
 
 import hashlib
 import re
+from dataclasses import replace
 from typing import Final
 
 import msgspec
 
+from outrider.domain.call_results import DUPLICATE_REFERENCE
 from outrider.domain.evidence import Evidence, Receipts
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.reference_memory import ReferenceMemory
@@ -26,7 +28,7 @@ from outrider.gateways.families.sms_provider import (
 )
 from outrider.gateways.families.telnyx_receipts import CREDENTIAL, receipt_reader
 from outrider.gateways.family import Family, Target
-from outrider.gateways.http import base_url
+from outrider.gateways.http import ReceivedAnswer, base_url
 from outrider.gateways.http_check import Question
 from outrider.gateways.look_ups import fingerprint
 from outrider.gateways.provider import ProviderReply, Reasons, Request, json_request
@@ -37,7 +39,7 @@ _KEY = re.compile(r"[A-Za-z0-9_:-]{1,255}\Z")
 TELNYX = GatewayType(
     "telnyx",
     Channel.SMS,
-    SMS_REASONS,
+    SMS_REASONS | {DUPLICATE_REFERENCE},
     remembers=ReferenceMemory.parse("24h"),
     evidence=Evidence(
         receipts=Receipts("the message's own `webhook_url`"), needs_same_request=True
@@ -45,6 +47,7 @@ TELNYX = GatewayType(
     # https://developers.telnyx.com/docs/messaging/messages/advanced-opt-in-out: STOP and HELP.
     answers_opt_outs=True,
 )
+OTHER_REQUEST: Final = "422 about the Idempotency-Key"
 OURS: Final[Reasons] = {
     "10009": "unauthorized",
     "10010": "unauthorized",
@@ -63,6 +66,8 @@ REASONS: Final[Reasons] = {
     "40309": "invalid_recipient",
     "40310": "invalid_recipient",
     "40316": "invalid_message",
+    # The key belongs to a message that was taken with another body, so the first one counts.
+    OTHER_REQUEST: DUPLICATE_REFERENCE,
 }
 
 
@@ -118,6 +123,12 @@ class TelnyxGateway(SmsProviderGateway):
         code = None if error.code is None else str(error.code)
         message_id = None if answer.data is None else answer.data.id
         return ProviderReply(message_id, code, " ".join(filter(None, (error.title, error.detail))))
+
+    def read_answer(self, answer: ReceivedAnswer) -> ProviderReply:
+        """Its page gives this refusal a status and no code, so it is recognised by its subject."""
+        reply = self.read(answer.body)
+        is_about_key = answer.status == 422 and "idempotency" in reply.detail.lower()
+        return replace(reply, code=OTHER_REQUEST) if is_about_key else reply
 
     async def check(self, seconds: float) -> CheckFinding | None:
         # https://developers.telnyx.com/api/messaging/list-messaging-profiles

@@ -54,6 +54,9 @@ def _reply(outcome: Outcome, reference: str, _number: int) -> Reply:
             return _error(400, "40310", "The simulator is configured to fail")
         case Outcome.THROTTLED:
             return _error(429, "10011", "Too many requests")
+        case Outcome.OTHER_REQUEST:
+            # Its page names the status; the code and the words are the simulator's.
+            return _error(422, "10015", "Idempotency-Key was used with another request body")
         case _:
             message_id = str(uuid.uuid5(uuid.NAMESPACE_URL, reference))
             return Reply({"data": {"record_type": "message", "id": message_id}})
@@ -119,7 +122,7 @@ def _post(reports: Sequence[ProviderReport], url: str, secret: str, at: datetime
 
 
 SIMULATOR = Simulator(
-    Provider("telnyx", "/v2/messages", True, _read, _reply, "Bearer"),
+    Provider("telnyx", "/v2/messages", True, _read, _reply, "Bearer", compares=True),
     _message_id,
     harmless=(Harmless("GET", "/v2/messaging_profiles", {"data": []}, "Bearer"),),
     writer=Writer(_post, frozenset(_WORDS) | {Event.REPLIED}),
