@@ -13,10 +13,18 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from outrider.domain.setting_names import OTHER_VARIABLES
-from outrider.setting_sources import kept_in_files
-from outrider.settings import AdmissionTable, Settings, StateStoreSettings
-from outrider.sink_settings import SinkSettings
-from outrider.target_settings import DomainSettings, OptOutAnswers, TargetSettings, WorkspaceTarget
+from outrider.engines.table import EngineSettings
+from outrider.settings import (
+    AdmissionTable,
+    DomainSettings,
+    OptOutAnswers,
+    Settings,
+    SinkSettings,
+    StateStoreSettings,
+    TargetSettings,
+    WorkspaceTarget,
+    kept_in_files,
+)
 
 PAGE = Path(__file__).parent.parent / "docs" / "reference" / "settings.md"
 
@@ -71,16 +79,21 @@ def written_fields(model: type[BaseModel]) -> dict[str, tuple[str, str]]:
 def page() -> str:
     files = ", ".join(f"`{name}`" for name in kept_in_files(Settings))
     others = ", ".join(f"`{name}`" for name in sorted(OTHER_VARIABLES))
-    parts = [HEAD + table(Settings) + FILES.format(names=files, others=others)]
+    parts = [HEAD + table(Settings, EngineSettings) + FILES.format(names=files, others=others)]
+    for each in EngineSettings.__bases__:
+        name = each.__name__.removesuffix("Settings")
+        parts.append(f"## Only with {name} as the engine\n\n{table(each)}")
     parts += [f"## `{name}`\n\n{table(model)}" for name, model in TABLES.items()]
     return "\n".join(parts)
 
 
-def table(model: type[BaseModel]) -> str:
+def table(model: type[BaseModel], without: type[BaseModel] = BaseModel) -> str:
     written = written_fields(model)
     schema = model.model_json_schema(by_alias=False)
     rows = []
     for name, field in model.model_fields.items():
+        if name in without.model_fields:
+            continue
         annotation, sentence = written[name]
         kind = _type(schema["properties"][name], schema.get("$defs", {}))
         if annotation.startswith("SecretReference"):

@@ -6,7 +6,7 @@ skipped silently.
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from contextlib import contextmanager
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -14,7 +14,9 @@ from inspect import iscoroutinefunction
 from typing import Any, Final
 
 from outrider.domain.errors import InvalidInput
+from outrider.domain.references import BUILT_IN_SCHEMES, is_reference
 from outrider.ports.authorisation import Authorisation
+from outrider.ports.secrets import GROUP as SECRET_SCHEMES
 
 OURSELVES: Final = "Outrider itself"
 
@@ -63,6 +65,18 @@ def with_own_names(found: Iterable[Installed], built_in: Iterable[str]) -> Itera
             raise each.refusal(f"has a name already used by {givers[each.name]}")
         yield each
         givers[each.name] = each.giver
+
+
+def known_schemes() -> Set[str]:
+    """The schemes of secret references that work here. Nothing is loaded to find out."""
+    return BUILT_IN_SCHEMES | {entry.name for entry in entry_points(group=SECRET_SCHEMES)}
+
+
+def only_a_reference(text: str) -> str:
+    """The text, if it refers to a secret and is not one itself: else ValueError."""
+    if not is_reference(text) and not is_reference(text, known_schemes()):
+        raise ValueError("must be env:NAME or file:PATH, never the secret itself")
+    return text
 
 
 def load_named(name: str) -> Any:

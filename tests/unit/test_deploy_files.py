@@ -12,8 +12,7 @@ import pytest
 import yaml  # type: ignore[import-untyped]
 from tests.unit.test_documentation import problems_with
 
-from outrider.setting_sources import kept_in_files
-from outrider.settings import Settings
+from outrider.settings import Settings, kept_in_files
 
 ROOT = Path(__file__).parents[2]
 DEPLOY = ROOT / "deploy"

@@ -8,8 +8,7 @@ from typer.testing import CliRunner
 
 from outrider.cli.app import app
 from outrider.domain.errors import InvalidInput
-from outrider.setting_sources import kept_in_files
-from outrider.settings import Settings
+from outrider.settings import Settings, kept_in_files
 
 URL = "postgresql://outrider:hunter2@db.example.test/outrider"
 

@@ -1,16 +1,23 @@
-"""The engines by name: the one line that a new engine adds besides its own folder.
+"""The engines by name, and their settings: the two lines that a new engine adds besides its folder.
 
-It names the function that makes the engine from `EngineParts`, imported only when used: an engine's
-library need not be installed for the others.
+`ENGINES` names the function that makes an engine from `EngineParts`, imported only when used: an
+engine's library need not be installed for the others.
 """
 
 from typing import Final
+
+from outrider.engines.conductor.settings import ConductorSettings
+from outrider.engines.temporal.settings import TemporalSettings
 
 ENGINES: Final[dict[str, str]] = {
     "local": "outrider.engines.local:make_engine",
     "conductor": "outrider.engines.conductor.engine:make_engine",
     "temporal": "outrider.engines.temporal.engine:make_engine",
 }
+
+
+class EngineSettings(ConductorSettings, TemporalSettings):
+    """The settings that engines bring along, each from its own folder."""
 
 
 def known_engine(name: str) -> str:

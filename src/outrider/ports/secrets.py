@@ -1,11 +1,9 @@
 """Secrets are references everywhere; only the code that makes a gateway or a sink resolves one."""
 
-from collections.abc import Mapping, Sequence, Set
-from importlib.metadata import entry_points
+from collections.abc import Mapping, Sequence
 from typing import Final, Protocol
 
 from outrider.domain.errors import InvalidInput
-from outrider.domain.references import BUILT_IN_SCHEMES
 from outrider.domain.workspaces import OPERATOR, WorkspaceName
 
 GROUP: Final = "outrider.secrets"
@@ -46,8 +44,3 @@ class SecretScheme(Protocol):
     def resolve(self, name: str) -> str:
         """The value of the part after the scheme's colon."""
         ...
-
-
-def known_schemes() -> Set[str]:
-    """The schemes available here. Nothing is loaded to find out."""
-    return BUILT_IN_SCHEMES | {entry.name for entry in entry_points(group=GROUP)}

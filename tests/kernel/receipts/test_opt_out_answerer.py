@@ -23,7 +23,7 @@ from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.kernel.transactions import receipts, suppressions
 from outrider.kernel.transactions.paging import LAST
 from outrider.ports.store import Store
-from outrider.target_settings import OptOutAnswers
+from outrider.settings import OptOutAnswers
 from tests.support.dying_matcher import SURVIVED, answering_matcher
 from tests.support.eventually import eventually
 from tests.support.forked import ForkedProcess

@@ -5,8 +5,9 @@ from typing import assert_never
 
 from outrider.domain.history_urls import HistoryKind, SnowflakeTables, history_url
 from outrider.limits.history import HISTORY_EVERY_SECONDS, HISTORY_SNOWFLAKE_EVERY_SECONDS
+from outrider.plugins import known_schemes
 from outrider.ports.history import History
-from outrider.ports.secrets import SecretStore, known_schemes
+from outrider.ports.secrets import SecretStore
 
 
 def make_history(text: str, secrets: SecretStore) -> History:

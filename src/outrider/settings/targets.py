@@ -7,7 +7,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, f
 from outrider.domain.opt_out_answers import ENGLISH, STOP_ANSWERS, default_answer
 from outrider.domain.opt_out_words import OptOutWord
 from outrider.domain.reference_memory import ReferenceMemory
-from outrider.domain.references import is_reference, names_a_secret
+from outrider.domain.references import names_a_secret
 from outrider.domain.sending_hours import zone_named
 from outrider.domain.workspaces import (
     DEFAULT_WORKSPACE_NAME,
@@ -16,16 +16,9 @@ from outrider.domain.workspaces import (
     WorkspaceName,
 )
 from outrider.limits.receipts import ANSWER_MAX_CHARACTERS, DEFAULT_RATE_LIMITS, RateLimits
-from outrider.ports.secrets import known_schemes
+from outrider.plugins import only_a_reference
 
-
-def _only_a_reference(text: str) -> str:
-    if not is_reference(text) and not is_reference(text, known_schemes()):
-        raise ValueError("must be env:NAME or file:PATH, never the secret itself")
-    return text
-
-
-SecretReference = Annotated[str, AfterValidator(_only_a_reference)]
+SecretReference = Annotated[str, AfterValidator(only_a_reference)]
 """With the schemes that installed distributions register, too."""
 
 WorkspaceKey = Annotated[str, Field(pattern=rf"^({WORKSPACE_PATTERN})$")]

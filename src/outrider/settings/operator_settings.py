@@ -1,10 +1,6 @@
-"""Typed settings and every limit, by name. Flags > environment > `outrider.toml` > defaults.
-
-`Limits` is plain data that the kernel is handed; `Settings` is how an operator sets things.
-"""
+"""Everything that an operator sets, by name: `OUTRIDER_*` variables or `outrider.toml`."""
 
 import json
-import re
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
@@ -13,11 +9,9 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     model_validator,
 )
-from pydantic.alias_generators import to_camel
 from pydantic_settings import (
     BaseSettings,
     NoDecode,
@@ -25,41 +19,27 @@ from pydantic_settings import (
     SettingsConfigDict,
 )
 
-from outrider.domain.admission import AdmissionRule, OverloadPolicy
 from outrider.domain.bus_queues import HISTORY
 from outrider.domain.history_urls import history_url
-from outrider.domain.public_urls import is_private_way, public_url, server_url
-from outrider.domain.run_events import RunEventType
+from outrider.domain.public_urls import public_url
 from outrider.domain.states import Channel
-from outrider.domain.write_budget import (
-    DEFAULT_BUDGET_MS,
-    DEFAULT_FAIL_OPEN,
-    DEFAULT_NEVER_FAIL_OPEN,
-    WriteBudget,
-)
-from outrider.engines.table import known_engine
+from outrider.engines.table import EngineSettings, known_engine
 from outrider.limits.access import ROOT_KEY_MIN_CHARACTERS
-from outrider.limits.engines import (
-    CONDUCTOR_WINDOW_JOBS,
-    CONDUCTOR_WINDOW_JOBS_MAX,
-    TEMPORAL_WINDOW_JOBS,
-    TEMPORAL_WINDOW_JOBS_MAX,
-)
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
 from outrider.limits.kernel import Limits
-from outrider.ports.secrets import known_schemes
-from outrider.retention_settings import RetentionSettings
-from outrider.setting_sources import (
+from outrider.plugins import known_schemes
+from outrider.settings.admission import AdmissionTable
+from outrider.settings.retention import RetentionSettings
+from outrider.settings.sinks import Sinks, SinkSettings
+from outrider.settings.sources import (
     FILE,
     ContractNames,
     UnknownVariables,
     ValueFiles,
     kept_in_files,
 )
-from outrider.sink_settings import Sinks
-from outrider.sink_settings import SinkSettings as SinkSettings
-from outrider.target_settings import SecretReference
-from outrider.target_settings import TargetSettings as TargetSettings
+from outrider.settings.state_store import StateStoreSettings
+from outrider.settings.targets import SecretReference, TargetSettings
 
 Network = IPv4Network | IPv6Network
 
@@ -76,21 +56,7 @@ def _networks(given: object) -> object:
 WebOrigin = Annotated[str, Field(pattern=r"^https?://[A-Za-z0-9.:\[\]-]+$")]
 """Exactly what a browser sends as `Origin`: scheme, host, and port unless it is the default."""
 
-HOST_AND_PORT = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\]):([0-9]{1,5})")
-PORT_MAX = 65_535
-
-
-def _host_and_port(text: str) -> str:
-    found = HOST_AND_PORT.fullmatch(text)
-    if found is None or not 0 < int(found[1]) <= PORT_MAX:
-        raise ValueError("should be HOST:PORT, without a scheme")
-    return text
-
-
 EngineName = Annotated[str, AfterValidator(known_engine)]
-TemporalAddress = Annotated[str, AfterValidator(_host_and_port)]
-
-ConductorUrl = Annotated[str, AfterValidator(server_url)]
 
 
 def _known_history(url: str) -> str:
@@ -105,81 +71,7 @@ PublicUrl = Annotated[str, AfterValidator(public_url)]
 """https, or http on this machine; no trailing slash."""
 
 
-class AdmissionSettings(BaseModel):
-    """How much a workspace may have in progress, and what happens to a run beyond that."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    policy: OverloadPolicy = OverloadPolicy.QUEUE
-    """What happens to a run for which there is no room."""
-    concurrent_runs: int | None = Field(default=None, ge=1)
-    """How many runs a workspace may have in progress."""
-    waiting_items: int | None = Field(default=None, ge=1)
-    """How many items of a workspace may be waiting."""
-    retry_after_seconds: int = Field(default=30, ge=1, le=86_400)
-    """What a refused client is asked to wait."""
-    delay_seconds: int = Field(default=60, ge=1, le=86_400)
-    """How long a delayed run waits."""
-
-    def rule(self) -> AdmissionRule:
-        return AdmissionRule(
-            self.policy,
-            self.concurrent_runs,
-            self.waiting_items,
-            self.retry_after_seconds,
-            self.delay_seconds,
-        )
-
-
-class AdmissionTable(AdmissionSettings):
-    """`[admission]` applies to all; `[admission.workspaces."project/environment"]` to one."""
-
-    workspaces: dict[str, AdmissionSettings] = Field(default_factory=dict)
-    """What differs for one workspace."""
-
-    def rule_of(self, project: str, environment: str) -> AdmissionRule:
-        return self.workspaces.get(f"{project}/{environment}", self).rule()
-
-
-class StateStoreSettings(BaseModel):
-    """The write budget of run events, in contract 002's own names."""
-
-    model_config = ConfigDict(
-        frozen=True, extra="forbid", alias_generator=to_camel, populate_by_name=True
-    )
-
-    write_latency_budget_ms: int = Field(default=DEFAULT_BUDGET_MS, ge=1, le=600_000)
-    """How long writing a run event may take."""
-    fail_open_for_event_class: list[RunEventType] = Field(
-        default_factory=lambda: sorted(DEFAULT_FAIL_OPEN)
-    )
-    """Events that do not hold up work when the budget is exceeded: they are written later."""
-    never_fail_open: list[RunEventType] = Field(
-        default_factory=lambda: sorted(DEFAULT_NEVER_FAIL_OPEN)
-    )
-    """Events that always do."""
-
-    @model_validator(mode="after")
-    def _no_event_both_ways(self) -> Self:
-        both = set(self.fail_open_for_event_class) & set(self.never_fail_open)
-        if both:
-            raise ValueError(
-                f"{', '.join(sorted(both))} cannot be both fail-open and never fail-open"
-            )
-        others = set(self.fail_open_for_event_class) - DEFAULT_FAIL_OPEN
-        if others:
-            raise ValueError(f"only StepStarted may fail open, not {', '.join(sorted(others))}")
-        return self
-
-    def budget(self) -> WriteBudget:
-        return WriteBudget(
-            self.write_latency_budget_ms,
-            frozenset(self.fail_open_for_event_class),
-            frozenset(self.never_fail_open),
-        )
-
-
-class Settings(BaseSettings):
+class Settings(EngineSettings, BaseSettings):
     """What an operator sets, as OUTRIDER_* variables or in `outrider.toml`."""
 
     model_config = SettingsConfigDict(
@@ -248,40 +140,6 @@ class Settings(BaseSettings):
     """After how long without a sign of life another worker takes over a job."""
     engine: EngineName = "local"
     """Who distributes jobs: local, temporal or conductor."""
-    temporal_address: TemporalAddress = "127.0.0.1:7233"
-    """HOST:PORT of Temporal's frontend."""
-    temporal_namespace: str = Field(default="default", min_length=1, max_length=255)
-    """The namespace in Temporal."""
-    temporal_task_queue: str = Field(default="outrider", min_length=1, max_length=200)
-    """The task queue that this deployment's workers poll."""
-    temporal_window_jobs: int = Field(
-        default=TEMPORAL_WINDOW_JOBS, ge=1, le=TEMPORAL_WINDOW_JOBS_MAX
-    )
-    """How many jobs of one run workers may hold at once."""
-    temporal_tls: bool = False
-    """Whether to connect with TLS."""
-    temporal_tls_ca: Path | None = None
-    """The certificate authority of Temporal's certificate, as PEM."""
-    temporal_tls_certificate: Path | None = None
-    """This client's certificate, as PEM."""
-    temporal_tls_key: Path | None = None
-    """That certificate's private key."""
-    temporal_tls_server_name: str | None = None
-    """The name in Temporal's certificate, if it is not the host's."""
-    temporal_api_key: SecretReference | None = None
-    """An API key of Temporal Cloud."""
-    temporal_codec_key: SecretReference | None = None
-    """The key that encrypts Temporal's payloads."""
-    conductor_url: ConductorUrl = "http://127.0.0.1:8080"
-    """The URL of Conductor's server."""
-    conductor_domain: str = Field(default="outrider", min_length=1, max_length=100)
-    """The task domain: only workers with the same one are given this deployment's work."""
-    conductor_window_jobs: int = Field(
-        default=CONDUCTOR_WINDOW_JOBS, ge=1, le=CONDUCTOR_WINDOW_JOBS_MAX
-    )
-    """How many jobs of one run workers may hold at once."""
-    conductor_token: SecretReference | None = None
-    """The access token for Conductor."""
     session_secret: SecretReference | None = None
     """The key that signs console sessions; by default a file in the spool folder."""
     evidence_key: SecretReference | None = None
@@ -320,23 +178,6 @@ class Settings(BaseSettings):
     def _the_history_has_its_name_alone(self) -> Self:
         if self.history is not None and HISTORY in self.bus:
             raise ValueError(f"a sink cannot be called '{HISTORY}' beside a history")
-        return self
-
-    @model_validator(mode="after")
-    def _temporal_is_reached_safely(self) -> Self:
-        if (self.temporal_tls_certificate is None) != (self.temporal_tls_key is None):
-            raise ValueError("temporal_tls_certificate and temporal_tls_key must be set together")
-        files = self.temporal_tls_ca or self.temporal_tls_certificate
-        if not self.temporal_tls and (files or self.temporal_tls_server_name):
-            raise ValueError("temporal_tls_* requires temporal_tls = true")
-        if not self.temporal_tls and self.temporal_api_key is not None:
-            raise ValueError("temporal_api_key would be sent unencrypted: set temporal_tls = true")
-        return self
-
-    @model_validator(mode="after")
-    def _conductor_is_reached_safely(self) -> Self:
-        if self.conductor_token is not None and not is_private_way(self.conductor_url):
-            raise ValueError("conductor_token would be sent unencrypted: use an https URL")
         return self
 
     def as_environment(self) -> dict[str, str]:

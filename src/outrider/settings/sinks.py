@@ -15,7 +15,7 @@ from pydantic_settings import NoDecode
 
 from outrider.domain.sink_urls import SinkKind, sink_url
 from outrider.limits.bus import SINK_NAME_PATTERN, SINK_TIMEOUT_SECONDS, SINKS_MAX
-from outrider.target_settings import SecretReference
+from outrider.settings.targets import SecretReference
 
 
 class SinkSettings(BaseModel):
