@@ -70,7 +70,7 @@ bench: setup ## Outrider beside its peers in one run; QUICK=1 takes a few minute
 # `make capacity FULL=10000000`: with a larger ledger; it takes longer, and tells more.
 FULL ?= 2000000
 
-capacity: setup ## what a message costs, and how far that carries: docs/capacity.md
+capacity: setup ## what a message costs, and how far that carries: docs/explanation/capacity.md
 	$(BIN)/python bench/capacity.py --full $(FULL)
 
 guard: setup ## that Outrider is not much slower than the rows it writes

@@ -1,7 +1,7 @@
 """What a message costs, measured: processor time, log, disk and statements, on this machine.
 
 Each part is a child process on a private Postgres with fsync on. The results go to
-bench/capacity.json; docs/capacity.md, which plans with them, is written from that alone.
+bench/capacity.json; docs/explanation/capacity.md plans with them, and is written from that alone.
 """
 
 import argparse

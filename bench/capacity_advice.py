@@ -1,4 +1,4 @@
-"""What docs/capacity.md says about layouts: the answer, where each breaks, and what to do then."""
+"""What docs/explanation/capacity.md says about layouts: the answer, and where each breaks."""
 
 from typing import Any
 
@@ -73,7 +73,7 @@ is. This page is generated from `bench/capacity.json` by `make capacity`; it was
 {document["when"][:10]} with a load of {load} on {document["machine"]["processors"]} processors
 before anything began{_busy(document)}.
 
-![how long one waits through a day, and how an index grows](images/capacity.png)"""
+![how long one waits through a day, and how an index grows](../images/capacity.png)"""
 
 
 def _busy(document: dict[str, Any]) -> str:
@@ -115,8 +115,8 @@ def breaking(costs: model.Costs) -> str:
 - **Temporal.** It gives out jobs; the ledger stays where it is, so the database's bounds do not
   move. Workers do {TEMPORAL_RATIO} of what they do on the local engine, and Temporal's own
   database takes about {events:,.0f} history events a day ({TEMPORAL_EVENTS} for 1,000 messages
-  in jobs of 500); both were measured for `docs/engines.md`. Choose it for its operations, not
-  for capacity.
+  in jobs of 500); both were measured for `docs/explanation/engines.md`. Choose it for its
+  operations, not for capacity.
 - **A billion a day.** Several databases, because of space and of the index: each of ten is then
   the row of 100 million in the table above."""
 

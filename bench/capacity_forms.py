@@ -1,4 +1,4 @@
-"""Formatting for docs/capacity.md: sections, rounded figures, and paragraphs of one width."""
+"""Formatting for docs/explanation/capacity.md: sections, rounded figures, paragraphs."""
 
 import re
 import textwrap

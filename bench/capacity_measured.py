@@ -1,4 +1,4 @@
-"""What docs/capacity.md says about a message: its cost, and how that was measured."""
+"""What docs/explanation/capacity.md says about a message: its cost, and how that was measured."""
 
 from typing import Any
 

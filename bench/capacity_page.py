@@ -1,4 +1,4 @@
-"""Writes docs/capacity.md and its picture from bench/capacity.json alone.
+"""Writes docs/explanation/capacity.md and its picture from bench/capacity.json alone.
 
 Run `python bench/capacity_page.py`; a test checks that the page is up to date. Every heading says
 whether what follows was measured or is modelled from it.
@@ -26,7 +26,7 @@ from capacity_plan import (
 from environments import BENCH, ROOT, CannotInstall, python
 
 FOUND = BENCH / "capacity.json"
-PAGE = ROOT / "docs" / "capacity.md"
+PAGE = ROOT / "docs" / "explanation" / "capacity.md"
 PICTURE = ROOT / "docs" / "images" / "capacity.png"
 
 A_DAY = (1_000_000, 10_000_000, 100_000_000, 1_000_000_000)

@@ -15,9 +15,9 @@ from outrider.limits.kernel import Limits
 PER_DAY = 100_000_000
 
 TEMPORAL_RATIO = 0.64
-"""Messages per second on Temporal relative to the local engine, on Postgres: docs/engines.md."""
+"""Messages per second on Temporal relative to the local engine: docs/explanation/engines.md."""
 TEMPORAL_EVENTS = 11
-"""Events of Temporal's history for 1,000 messages in jobs of 500: docs/engines.md."""
+"""Events of Temporal's history for 1,000 messages in jobs of 500: docs/explanation/engines.md."""
 
 CALLS_AT_ONCE = min(HTTP_CONNECTIONS, HTTP_CONCURRENCY * Limits.jobs_in_parallel)
 CAMPAIGN_DAYS = 0.1

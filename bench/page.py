@@ -1,4 +1,4 @@
-"""Writes docs/benchmarks.md and its picture from bench/results.json alone.
+"""Writes docs/explanation/benchmarks.md and its picture from bench/results.json alone.
 
 Run `python bench/page.py`; a test checks that the page is up to date.
 """
@@ -15,7 +15,7 @@ from summary import Range, Summary
 from table import number, ratio
 
 RESULTS = BENCH / "results.json"
-PAGE = ROOT / "docs" / "benchmarks.md"
+PAGE = ROOT / "docs" / "explanation" / "benchmarks.md"
 PICTURE = ROOT / "docs" / "images" / "benchmarks.png"
 
 
@@ -59,7 +59,7 @@ generated from `bench/results.json`; your machine gives other figures, so compar
 in windows of 500. Everything beyond that (screening, rendering, retries, pausing, rescue) is what a
 system adds.
 
-![messages a second and latency](images/benchmarks.png)"""
+![messages a second and latency](../images/benchmarks.png)"""
 
 
 def _throughput(summary: Summary) -> str:

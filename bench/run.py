@@ -1,7 +1,7 @@
 """The benchmark: Outrider beside its peers and beside the limit, in one run, on this machine.
 
 Each system's script is a child process that gets a request and reports what it measured; systems
-alternate in rounds. Results go to a JSON file, a table, a picture and docs/benchmarks.md.
+alternate in rounds. Results go to a JSON file, a table, a picture and a page of docs/explanation.
 """
 
 import argparse

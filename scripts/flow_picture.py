@@ -1,8 +1,8 @@
-"""Writes docs/flow.svg, README's picture of how a campaign becomes provider calls."""
+"""Writes docs/images/flow.svg, README's picture of how a campaign becomes provider calls."""
 
 from pathlib import Path
 
-PICTURE = Path(__file__).parent.parent / "docs" / "flow.svg"
+PICTURE = Path(__file__).parent.parent / "docs" / "images" / "flow.svg"
 
 WIDTH, HEIGHT = 920, 330
 STAGES = ("claim", "load", "screen", "render", "reserve", "open", "call", "close", "settle")

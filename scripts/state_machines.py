@@ -1,11 +1,11 @@
-"""Writes docs/state-machines.md from the transition tables; a test checks that it is up to date."""
+"""Writes docs/reference/state-machines.md from the transition tables; a test compares them."""
 
 from enum import StrEnum
 from pathlib import Path
 
 from outrider.domain.states import MACHINES, StateMachine
 
-PAGE = Path(__file__).parent.parent / "docs" / "state-machines.md"
+PAGE = Path(__file__).parent.parent / "docs" / "reference" / "state-machines.md"
 
 HEAD = """# State machines
 

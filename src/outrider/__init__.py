@@ -1,7 +1,7 @@
 """Outrider: a durable execution kernel for outbound communication.
 
-The names here are the public API; docs/python-api.md describes each. A name is imported on first
-use, so that `import outrider` costs next to nothing.
+The names here are the public API; docs/reference/python-api.md describes each. A name is imported
+on first use, so that `import outrider` costs next to nothing.
 """
 
 __version__ = "0.1.0"

@@ -29,7 +29,7 @@ from tests.support.distributions import Install, installing
 from tests.support.provider_targets import PLANTED, TARGETS
 from tests.support.whole_runs import IMPATIENT, working
 
-PAGE = (Path(__file__).parents[2] / "docs" / "secrets-and-artifacts.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs" / "howto" / "secrets-and-artifacts.md").read_text()
 VALUE = "hunter2-7f3a9c"
 
 

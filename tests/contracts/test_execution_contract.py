@@ -476,7 +476,7 @@ async def test_audit_trail_the_trace_querys_columns_agree_with_each_other(
     batch_size: int,
     expected: set[tuple[str, str, str]],
 ) -> None:
-    """S6: no job is completed whose items all failed; docs/ledger.md says how to read the rest."""
+    """S6: no job whose items all failed is completed; docs/explanation/ledger.md has the rest."""
     async with Sandbox() as sandbox, raw_sql(database) as raw:
         refusing = target(
             "smtp.all", "smtp", sandbox.smtp_url, terminal_outcomes=["invalid_recipient"]

@@ -15,7 +15,7 @@ import outrider
 import outrider.testing
 
 ROOT = Path(__file__).parents[2]
-PAGE = (ROOT / "docs/python-api.md").read_text()
+PAGE = (ROOT / "docs/reference/python-api.md").read_text()
 WRONG = "# wrong"
 
 RIGHT = """

@@ -893,7 +893,7 @@ async def test_the_simulators_log_names_the_type_and_our_reference(tmp_path: Pat
 # The page about gateways.
 
 
-PAGE = (Path(__file__).parents[2] / "docs/gateways.md").read_text()
+PAGE = (Path(__file__).parents[2] / "docs/reference/gateways.md").read_text()
 
 
 def _rows(page: str, columns: int) -> dict[str, list[str]]:
@@ -925,7 +925,7 @@ async def test_the_page_names_every_option_of_a_type(client: HttpClient, name: s
 async def test_the_family_that_the_page_shows_works_unchanged(client: HttpClient) -> None:
     code = next(block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL))
     shown: dict[str, Any] = {"__name__": "pigeon"}
-    exec(compile(code, "docs/gateways.md", "exec"), shown)
+    exec(compile(code, "docs/reference/gateways.md", "exec"), shown)
     settings = TargetSettings(options={"loft": "7"}, credentials={"apiKey": "env:X"})
     requests: list[Heard] = []
 

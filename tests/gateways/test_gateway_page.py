@@ -1,4 +1,4 @@
-"""docs/gateways.md says how far a call got (audit M: one of its rows contradicted the code).
+"""docs/reference/gateways.md says how far a call got; one of its rows contradicted the code.
 
 Every row of that table is tried on real sockets, with our own families and a provider's. A row
 without an example here fails the test, and so does one whose example ends in another way.
@@ -35,7 +35,7 @@ from tests.support.broken_server import (
 )
 from tests.support.provider_targets import TARGETS, PlantedSecrets
 
-PAGE = Path(__file__).parents[2] / "docs/gateways.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/gateways.md"
 HEADING = "| what happened | progress | what follows |"
 OWN, PROVIDER = "sms", "twilio_sms"
 

@@ -14,7 +14,7 @@ from typing import Any
 from aiohttp import web
 
 SECRET = "whsec_c2VjcmV0IG9mIHRoZSB0ZXN0cywgdGhpcnR5LXR3byE="
-DOCUMENT = Path(__file__).parents[2] / "docs/event-bus.md"
+DOCUMENT = Path(__file__).parents[2] / "docs/reference/event-bus.md"
 Behaviour = Callable[[web.Request, dict[str, Any]], Any]
 
 

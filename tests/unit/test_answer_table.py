@@ -6,7 +6,7 @@ from outrider.domain.blame import Party, Proof
 from outrider.gateways.answer_table import PROVIDERS, json_rows, provider_rows, smtp_rows, tables
 from outrider.gateways.directory import FAMILIES
 
-PAGE = Path(__file__).parents[2] / "docs" / "answers.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "answers.md"
 
 
 def test_the_page_of_answers_is_what_the_tables_say() -> None:

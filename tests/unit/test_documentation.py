@@ -35,7 +35,7 @@ def test_every_path_a_document_names_exists(document: Path) -> None:
 
 def test_a_path_that_does_not_exist_is_found() -> None:
     assert sum(len(_PATH.findall(document.read_text())) for document in DOCUMENTS) > 100
-    assert missing_paths("see `src/outrider/nowhere.py` and `docs/api.md`") == [
+    assert missing_paths("see `src/outrider/nowhere.py` and `docs/reference/api.md`") == [
         "src/outrider/nowhere.py"
     ]
 
@@ -68,7 +68,7 @@ def test_a_broken_link_is_found() -> None:
     text = (
         "# One page\n[a](#one-page) [b](#another) [c](api.md#keys) [d](api.md#nothing) [e](no.md)"
     )
-    assert broken_links(text, ROOT / "docs") == ["#another", "api.md#nothing", "no.md"]
+    assert broken_links(text, ROOT / "docs/reference") == ["#another", "api.md#nothing", "no.md"]
 
 
 def test_architecture_names_every_room_of_the_package() -> None:
@@ -79,7 +79,7 @@ def test_architecture_names_every_room_of_the_package() -> None:
 
 def test_the_state_machine_page_is_what_the_tables_generate() -> None:
     script = runpy.run_path(str(ROOT / "scripts/state_machines.py"))
-    assert (ROOT / "docs/state-machines.md").read_text() == script["page"]()
+    assert (ROOT / "docs/reference/state-machines.md").read_text() == script["page"]()
 
 
 def test_the_runbook_of_the_console_is_what_the_document_generates() -> None:
@@ -108,7 +108,7 @@ def test_the_benchmark_page_is_what_the_results_generate(monkeypatch: pytest.Mon
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     script = runpy.run_path(str(ROOT / "bench/page.py"))
     results = json.loads((ROOT / "bench/results.json").read_text())
-    assert (ROOT / "docs/benchmarks.md").read_text() == script["page"](results)
+    assert (ROOT / "docs/explanation/benchmarks.md").read_text() == script["page"](results)
 
 
 def test_the_capacity_page_is_what_its_measurements_generate(
@@ -117,7 +117,7 @@ def test_the_capacity_page_is_what_its_measurements_generate(
     monkeypatch.syspath_prepend(str(ROOT / "bench"))
     script = runpy.run_path(str(ROOT / "bench/capacity_page.py"))
     found = json.loads((ROOT / "bench/capacity.json").read_text())
-    assert (ROOT / "docs/capacity.md").read_text() == script["page"](found)
+    assert (ROOT / "docs/explanation/capacity.md").read_text() == script["page"](found)
 
 
 def test_readme_prints_the_test_command_that_ci_runs() -> None:

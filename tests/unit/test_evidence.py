@@ -20,7 +20,7 @@ from outrider.domain.reference_memory import FOR_GOOD, ReferenceMemory
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.gateways.evidence_table import table
 
-PAGE = Path(__file__).parents[2] / "docs" / "gateways.md"
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "gateways.md"
 THEN = datetime(2026, 11, 17, 12, tzinfo=UTC)
 SCHEDULE = CheckSchedule(2.0, 2.0, 300.0)
 LOOK_UP = LookUp(Match.REFERENCE, 60.0, 3_600.0, "GET", "https://provider.example/docs")

@@ -15,7 +15,7 @@ from outrider.domain.workflows import DomainEvent, DomainEventId, RoutePlace
 from outrider.legacy.registry import GROUP, load_senders
 from outrider.ports.legacy import Composition
 
-PAGE = Path(__file__).parents[2] / "docs/workflows.md"
+PAGE = Path(__file__).parents[2] / "docs/reference/workflows.md"
 
 SENDER = """
 from outrider.domain.states import Channel

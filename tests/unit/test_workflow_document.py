@@ -265,7 +265,7 @@ def test_a_steps_rule_is_one_problem_of_many() -> None:
 
 
 def test_the_file_in_the_documentation_is_valid() -> None:
-    page = (Path(__file__).parents[2] / "docs/workflows.md").read_text()
+    page = (Path(__file__).parents[2] / "docs/reference/workflows.md").read_text()
     section = page.partition("## The file")[2]
     sample = section.partition("```toml\n")[2].partition("```")[0]
     read = parse(load_workflow_file(sample.encode(), "workflows.toml"))

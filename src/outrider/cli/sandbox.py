@@ -111,7 +111,7 @@ def sandbox(
     ] = 100,
     as_json: Json = False,
 ) -> None:
-    """Simulate providers on loopback: every HTTP gateway family in docs/gateways.md, and SMTP.
+    """Simulate providers on loopback: HTTP gateway families (docs/reference/gateways.md), and SMTP.
 
     Change the faults while it runs with PUT /sandbox/faults. GET /sandbox/received shows what
     arrived.

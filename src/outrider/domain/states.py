@@ -1,7 +1,7 @@
 """The closed sets of states, and every state machine as a table of data.
 
 Nothing else in Outrider decides whether a state may follow another. The diagrams in
-docs/state-machines.md are generated from these tables.
+docs/reference/state-machines.md are generated from these tables.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,6 @@
 """Every family's table of answers as rows: what each proves, what it is about, and its source.
 
-The tables themselves are in the families' files; docs/answers.md is written from these rows.
+The tables themselves are in the families' files; docs/reference/answers.md is written from them.
 """
 
 from collections.abc import Iterator
@@ -111,7 +111,7 @@ def _statuses(statuses: frozenset[int]) -> str:
 
 
 def tables() -> str:
-    """All of them, as docs/answers.md shows them."""
+    """All of them, as docs/reference/answers.md shows them."""
     sections = [("`smtp`", smtp_rows()), ("`sms`, `push`", json_rows())]
     sections += [(f"`{family.type.name}`", provider_rows(family)) for family in PROVIDERS]
     return "\n".join(

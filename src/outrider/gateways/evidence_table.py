@@ -1,6 +1,6 @@
 """Every family's evidence as rows: by what a doubt about one of its calls can settle.
 
-The declarations are in the families' files; a table of docs/gateways.md is written from these rows.
+The declarations are in the families' files; docs/reference/gateways.md has a table of them.
 """
 
 from outrider.domain.evidence import LookUp
@@ -15,7 +15,7 @@ HEADER = (
 
 
 def table() -> str:
-    """As docs/gateways.md shows it. `noop` calls nobody."""
+    """As docs/reference/gateways.md shows it. `noop` calls nobody."""
     rows = (_row(each) for name, each in GATEWAY_TYPES.items() if name != "noop")
     return HEADER + "".join(rows)
 

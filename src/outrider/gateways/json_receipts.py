@@ -1,6 +1,6 @@
 """Receipts of `sms` and `push` gateways: our own JSON, signed per Standard Webhooks.
 
-Outrider itself defines the protocol: docs/provider-receipts.md, and
+Outrider itself defines the protocol: docs/reference/provider-receipts.md, and
 https://github.com/standard-webhooks/standard-webhooks for the signature.
 """
 

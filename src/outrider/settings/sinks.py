@@ -27,7 +27,7 @@ class SinkSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     url: str
-    """https://…, nats://… or redis://…; see docs/event-bus.md."""
+    """https://…, nats://… or redis://…; see docs/reference/event-bus.md."""
     secret: SecretReference | None = None
     """It signs for a webhook, is the password or token for NATS, the password for Redis."""
     timeout_seconds: float = Field(default=SINK_TIMEOUT_SECONDS, gt=0, le=300)

@@ -171,7 +171,7 @@ class TargetSettings(BaseModel):
     look_up_retention_seconds: float | None = Field(default=None, gt=0, le=366 * 86_400)
     """For how long the provider's records go back."""
     options: Options = Field(default_factory=dict)
-    """Of its gateway family; see docs/gateways.md."""
+    """Of its gateway family; see docs/reference/gateways.md."""
     credentials: dict[str, SecretReference] = Field(default_factory=dict)
     """For the default workspace, and those that `shared_with` names."""
     shared_with: list[SharedWith] = Field(default_factory=list)

@@ -57,7 +57,7 @@ SHORT_SECONDS = 1.0
 SLOW_SECONDS = 60
 LONG_SECONDS = 30
 IN_TIME = "its name servers did not answer in time"
-PAGE = (Path(__file__).parents[3] / "docs/phases.md").read_text()
+PAGE = (Path(__file__).parents[3] / "docs/explanation/phases.md").read_text()
 
 
 def message(body: str = "Hi", subject: str | None = None) -> Message:

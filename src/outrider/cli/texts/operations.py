@@ -8,7 +8,7 @@ class Alerts:
 
 
 class Bus:
-    NO_SINKS = "no sinks are configured; docs/event-bus.md explains OUTRIDER_BUS"
+    NO_SINKS = "no sinks are configured; docs/reference/event-bus.md explains OUTRIDER_BUS"
     NO_DEAD_LETTERS = "no dead letters"
     NEXT_PAGE = "next: outrider bus dead-letters --after {next}"
     ONE_OR_ALL = "give the ID of a dead letter, or --all"
@@ -187,7 +187,7 @@ class TargetTry:
     LOOK_UP = "  look-up: {look_up}"
     NO_LOOK_UP = "  look-up: none"
     RECEIPTS = "  receipts: our reference comes back in {receipts}"
-    NO_RECEIPTS = "  receipts: not set up for this target (docs/provider-receipts.md)"
+    NO_RECEIPTS = "  receipts: not set up for this target (docs/reference/provider-receipts.md)"
     WAITING = (
         "It waits: `outrider target show` says for what, and `outrider target reset` tries again at"
         " once. It is sent when that is over."
