@@ -15,7 +15,7 @@ from outrider.domain.rollouts import RolloutStep
 from outrider.domain.run_events import FIRST_LOGICAL_ATTEMPT
 from outrider.domain.states import Channel, ItemStatus, RunStatus
 from outrider.gateways.sandbox import Sandbox
-from outrider.kernel.delivery.doubt_resolver import Reconciliation
+from outrider.kernel.receipts.doubt_resolver import Reconciliation
 from outrider.kernel.transactions import ledger_items, run_records
 from outrider.kernel.transactions.doubts import Doubt, DoubtVerdict
 from outrider.kernel.transactions.ledger_items import Item

@@ -10,7 +10,7 @@ import pytest
 from outrider.domain.errors import PreconditionFailed, WorkerMayLive
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.phases import Action
-from outrider.kernel.delivery.doubt_resolver import DoubtsOf
+from outrider.kernel.receipts.doubt_resolver import DoubtsOf
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.transactions import ledger_items, run_records
 from outrider.kernel.transactions.alerts import LAST, AlertCode, AlertRecord, alerts_page

@@ -9,7 +9,7 @@ from outrider.bootstrap import Outrider
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.ids import Scope
 from outrider.domain.provider_exports import ExportField, Meaning, plain
-from outrider.kernel.delivery.export_reconciler import ExportTerms
+from outrider.kernel.receipts.export_reconciler import ExportTerms
 from outrider.kernel.transactions.doubts import DoubtVerdict
 
 

@@ -7,14 +7,14 @@ from outrider.bootstrap.contracts import ContractRoles
 from outrider.documents.phone_zones import phone_zones
 from outrider.domain.workflows import RoutePlace
 from outrider.engines.process_identity import presence
-from outrider.kernel.delivery.doubt_resolver import DoubtResolver
-from outrider.kernel.delivery.export_reconciler import ExportReconciler
 from outrider.kernel.delivery.member_screens import MemberScreens
 from outrider.kernel.delivery.policy_keeper import PolicyKeeper
 from outrider.kernel.delivery.screener import Screener
 from outrider.kernel.delivery.screens import supported_templates
 from outrider.kernel.delivery.unknown_zones import UnknownZones
 from outrider.kernel.delivery.warm_up_keeper import WarmUpKeeper
+from outrider.kernel.receipts.doubt_resolver import DoubtResolver
+from outrider.kernel.receipts.export_reconciler import ExportReconciler
 from outrider.kernel.workflows.event_planner import Senders
 from outrider.ports.legacy import LegacySender
 from outrider.ports.mail_providers import MailProviders

@@ -18,10 +18,7 @@ from outrider.kernel.delivery.attachment_reader import EnclosureReader
 from outrider.kernel.delivery.call_permits import CallPermits
 from outrider.kernel.delivery.campaign_delivery import CampaignDelivery
 from outrider.kernel.delivery.domain_shaper import DomainShaper
-from outrider.kernel.delivery.doubt_composer import DoubtComposer
-from outrider.kernel.delivery.doubt_settler import DoubtSettler
 from outrider.kernel.delivery.fallback_chooser import FallbackChooser
-from outrider.kernel.delivery.found_messages import FoundMessages
 from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.gateway_routes import GatewayRoutes
 from outrider.kernel.delivery.item_drafter import ItemDrafter
@@ -29,12 +26,15 @@ from outrider.kernel.delivery.lane_delivery import LaneDelivery
 from outrider.kernel.delivery.lane_loader import LaneLoader
 from outrider.kernel.delivery.lane_opener import LaneOpener
 from outrider.kernel.delivery.living_callers import LivingCallers
-from outrider.kernel.delivery.look_up_asker import LookUpAsker
 from outrider.kernel.delivery.member_calls import MemberCalls
 from outrider.kernel.delivery.reservations import Reserver
 from outrider.kernel.delivery.result_closer import ResultCloser
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
 from outrider.kernel.delivery.target_gate import TargetGate
+from outrider.kernel.receipts.doubt_composer import DoubtComposer
+from outrider.kernel.receipts.doubt_settler import DoubtSettler
+from outrider.kernel.receipts.found_messages import FoundMessages
+from outrider.kernel.receipts.look_up_asker import LookUpAsker
 from outrider.kernel.runs.budgeted_store import BudgetedStore
 from outrider.kernel.work.held_jobs import HeldJobs
 from outrider.kernel.work.job_claimer import JobClaimer

@@ -22,8 +22,8 @@ from outrider.cli.session import actor, execute
 from outrider.domain.errors import InvalidInput
 from outrider.domain.evidence import Settles
 from outrider.domain.ids import DEFAULT_SCOPE, OutboxId
-from outrider.kernel.delivery.doubt_resolver import Reconciliation
-from outrider.kernel.delivery.export_reconciler import AbsenceRefused
+from outrider.kernel.receipts.doubt_resolver import Reconciliation
+from outrider.kernel.receipts.export_reconciler import AbsenceRefused
 from outrider.kernel.transactions.doubt_lists import DoubtFilter, named_counts, page
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.paging import FIRST

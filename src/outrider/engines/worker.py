@@ -12,9 +12,9 @@ import structlog
 
 from outrider.domain.errors import StoreUnavailable
 from outrider.kernel.delivery.call_permits import CallPermits
-from outrider.kernel.delivery.doubt_settler import DoubtSettler
 from outrider.kernel.delivery.gateway_caller import GatewayCaller
 from outrider.kernel.delivery.result_closer import ResultCloser
+from outrider.kernel.receipts.doubt_settler import DoubtSettler
 from outrider.kernel.work.background_loops import BackgroundLoops
 from outrider.kernel.work.job_processor import JobProcessor
 from outrider.kernel.work.lease_rescuer import LeaseRescuer

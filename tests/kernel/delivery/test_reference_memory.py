@@ -28,7 +28,7 @@ from outrider.domain.states import Channel, IntentStatus, ItemStatus
 from outrider.domain.submission import Contract, OneShot, Verdict
 from outrider.engines.local import local_reference
 from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.kernel.delivery.doubt_resolver import DoubtsOf
+from outrider.kernel.receipts.doubt_resolver import DoubtsOf
 from outrider.kernel.reports.certifier import Certificate
 from outrider.kernel.reports.item_explainer import explain_item
 from outrider.kernel.submissions.submission_manager import Submission

@@ -8,7 +8,7 @@ from pydantic import Field
 from outrider.api.models.common import Answer, Success
 from outrider.documents.provider_export import ExportFormat, ExportSummary
 from outrider.domain.provider_exports import ExportRow, Meaning, meaning_of
-from outrider.kernel.delivery.export_reconciler import (
+from outrider.kernel.receipts.export_reconciler import (
     AbsenceRefused,
     ExportPlan,
     PlannedVerdict,

@@ -25,7 +25,7 @@ from outrider.api.uploads import answer_once, received
 from outrider.domain.errors import InvalidInput, Problem
 from outrider.domain.evidence import Settles
 from outrider.domain.ids import OutboxId
-from outrider.kernel.delivery.doubt_resolver import DoubtsOf
+from outrider.kernel.receipts.doubt_resolver import DoubtsOf
 from outrider.kernel.transactions import doubt_lists, ledger_items
 from outrider.kernel.transactions.doubt_lists import ALL_DOUBTS, DoubtFilter
 from outrider.kernel.transactions.doubts import DoubtVerdict

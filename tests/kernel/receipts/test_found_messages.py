@@ -9,7 +9,7 @@ from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.gateways.sandbox_protocol import Provider
-from outrider.kernel.delivery.found_messages import RIVAL_CALLED, RIVAL_DOUBTED
+from outrider.kernel.receipts.found_messages import RIVAL_CALLED, RIVAL_DOUBTED
 from outrider.kernel.submissions.submission_manager import Submission
 from tests.support.doubt_scene import doubted, ended, scene, until
 from tests.support.raw_sql import raw_sql

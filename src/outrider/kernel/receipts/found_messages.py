@@ -22,9 +22,9 @@ from outrider.domain.evidence import (
 )
 from outrider.domain.ids import OutboxId, Scope
 from outrider.domain.submission import Contract
-from outrider.kernel.delivery.doubt_composer import DoubtComposer
 from outrider.kernel.delivery.living_callers import LivingCallers
 from outrider.kernel.foundation import Foundation
+from outrider.kernel.receipts.doubt_composer import DoubtComposer
 from outrider.kernel.transactions import doubt_checks
 from outrider.kernel.transactions.doubt_checks import ClaimedDoubt, RivalState
 from outrider.ports.gateway import Gateway

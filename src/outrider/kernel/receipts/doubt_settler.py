@@ -27,9 +27,9 @@ from outrider.domain.ids import OutboxId, Scope
 from outrider.domain.submission import Contract
 from outrider.kernel.access.workspace_names import WorkspaceNames
 from outrider.kernel.contracts.contract_cache import ContractCache
-from outrider.kernel.delivery.found_messages import Asking
-from outrider.kernel.delivery.look_up_asker import LookUpAsker, Unsettled
 from outrider.kernel.foundation import Foundation
+from outrider.kernel.receipts.found_messages import Asking
+from outrider.kernel.receipts.look_up_asker import LookUpAsker, Unsettled
 from outrider.kernel.transactions import doubt_checks, doubts
 from outrider.kernel.transactions.doubt_checks import ClaimedDoubt, Looked, Recipe
 from outrider.kernel.transactions.doubts import Basis

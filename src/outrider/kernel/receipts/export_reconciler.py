@@ -23,8 +23,8 @@ from outrider.domain.provider_exports import (
     meaning_of,
 )
 from outrider.domain.times import rfc3339
-from outrider.kernel.delivery.doubt_resolver import DoubtResolver
 from outrider.kernel.foundation import Foundation
+from outrider.kernel.receipts.doubt_resolver import DoubtResolver
 from outrider.kernel.transactions import doubt_lists, doubts, export_matching, paging
 from outrider.kernel.transactions.doubt_lists import DoubtFilter, ListedDoubt
 from outrider.kernel.transactions.doubts import Basis, DoubtVerdict

@@ -15,11 +15,11 @@ from outrider.domain.evidence import Finding, LookedUp, LookUp, Match, concludes
 from outrider.domain.ids import OutboxId, Scope
 from outrider.domain.submission import AttemptFacts, next_after_absence
 from outrider.kernel.contracts.contract_cache import ContractCache
-from outrider.kernel.delivery.found_messages import LASTING, Asking, FoundMessages
 from outrider.kernel.delivery.living_callers import LivingCallers
 from outrider.kernel.delivery.local_doors import ComeBack
 from outrider.kernel.delivery.target_gate import TargetGate
 from outrider.kernel.foundation import Foundation
+from outrider.kernel.receipts.found_messages import LASTING, Asking, FoundMessages
 from outrider.kernel.transactions import doubts
 from outrider.kernel.transactions.doubt_checks import ClaimedDoubt
 from outrider.kernel.transactions.doubts import Basis, DoubtVerdict

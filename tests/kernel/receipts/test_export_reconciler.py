@@ -12,7 +12,7 @@ from outrider.bootstrap import Outrider
 from outrider.domain.ids import DEFAULT_SCOPE, Scope
 from outrider.domain.provider_exports import ExportRow, Meaning
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.kernel.delivery.export_reconciler import AbsenceRefused, ExportPlan, ExportTerms
+from outrider.kernel.receipts.export_reconciler import AbsenceRefused, ExportPlan, ExportTerms
 from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import audit_trail, doubt_lists
 from outrider.kernel.transactions.doubt_lists import ALL_DOUBTS, ListedDoubt

@@ -16,8 +16,8 @@ from outrider.domain.suppressions import OptOut
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.gateways.directory import Gateways
 from outrider.gateways.sandbox import Faults, Sandbox
-from outrider.kernel.delivery.found_messages import RIVAL_SETTLED
-from outrider.kernel.delivery.look_up_asker import CHANGED_SINCE, TOO_EARLY
+from outrider.kernel.receipts.found_messages import RIVAL_SETTLED
+from outrider.kernel.receipts.look_up_asker import CHANGED_SINCE, TOO_EARLY
 from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.submissions import Intent
