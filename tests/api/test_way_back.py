@@ -150,12 +150,14 @@ async def way_back(
     folder: Path,
     plan: ReceiptPlan,
     kind: type[Sandbox] = Sandbox,
+    **more: object,
 ) -> AsyncIterator[WayBack]:
     (folder / "secret").write_text(SECRET)
     settings = {
         TARGET: {
             "remembers_references": "for_good",
             "credentials": {"receiptsSecret": f"file:{folder}/secret"},
+            **more,
         }
     }
     faults = Faults(seed=random.randrange(2**32))
@@ -180,7 +182,9 @@ async def way_back(
 async def test_receipts_reach_their_messages_and_people_who_opted_out_are_not_contacted(
     store: Store, database: str, tmp_path: Path
 ) -> None:
-    async with way_back(store, database, tmp_path, MIXED) as way:
+    # The confirmations would have receipts of their own, among them bounces.
+    unanswered = {"stop": False}
+    async with way_back(store, database, tmp_path, MIXED, answers=unanswered) as way:
         campaign_id = await way.launched()
         intents = await way.submitted(INTENTS)
         await way.until_reported(RECIPIENTS + INTENTS)
@@ -254,6 +258,28 @@ async def somebody_comes_back(way: WayBack, items: list[Item], reported: dict[st
 
     await eventually(is_back, what="START did not lift STOP")
     assert gone in await way.suppressed()
+
+
+async def test_a_reply_of_stop_and_of_help_is_answered_once_without_any_setting(
+    store: Store, database: str, tmp_path: Path
+) -> None:
+    async with way_back(store, database, tmp_path, EVERYTHING_ARRIVES) as way:
+        await way.submitted(1)
+        await way.until_reported(1)
+        for text in ("HELP", "help", "STOP", "Stop!"):
+            assert await way.replied("+447800000000", text) == 200
+
+        async def intents() -> dict[str, str]:
+            page = await way.server.get("/intents?limit=10")
+            return {each["intentId"].split("-answer-")[0]: each["status"] for each in page["items"]}
+
+        async def are_answered() -> bool:
+            return await intents() == dict.fromkeys(("i-0", "help", "stop"), "ACCEPTED")
+
+        await eventually(are_answered)
+        # Each of the three reached the provider once, and nothing else did.
+        assert way.sandbox.requests == 3
+        assert (await way.suppressed())["+447800000000"].source is SuppressionSource.STOP
 
 
 async def test_a_receipt_that_comes_before_the_answer_to_its_call_is_matched(

@@ -17,6 +17,7 @@ from outrider.kernel.receipts.sent_tallier import SentTallier
 from outrider.kernel.receipts.target_sharers import TargetSharers
 from outrider.limits.receipts import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from outrider.ports.receipts import ReceiptReaders
+from outrider.target_settings import TargetSettings
 
 
 class ReceiptRoles(ControlRoles):
@@ -61,13 +62,8 @@ class ReceiptRoles(ControlRoles):
     def _answer_text(
         self, submission_target: str, gateway: GatewayType, word: OptOutWord, written: str
     ) -> str | None:
-        target = self.settings.targets.get(submission_target)
-        if target is None:
-            return None
-        by_provider = target.answers.provider_answers
-        if gateway.answers_opt_outs if by_provider is None else by_provider:
-            return None
-        return target.answers.text(word, written)
+        target = self.settings.targets.get(submission_target, TargetSettings())
+        return target.answers.text(word, written, family_answers=gateway.answers_opt_outs)
 
     @cached_property
     def target_sharers(self) -> TargetSharers:

@@ -73,13 +73,13 @@ class DomainSettings(BaseModel):
 
 class OptOutAnswers(BaseModel):
     """The answers to people who reply STOP or HELP: `[targets."T".answers]`. `true` is a default
-    text in the language of their word; without a setting, nobody is answered."""
+    text in the language of their word, `false` leaves them without an answer."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
-    stop: StrictBool | AnswerText = False
+    stop: StrictBool | AnswerText = True
     """The answer to STOP."""
-    help: StrictBool | AnswerText = False
+    help: StrictBool | AnswerText = True
     """The answer to HELP."""
     sender: AnswerText | None = None
     """The name that default texts begin with."""
@@ -95,8 +95,12 @@ class OptOutAnswers(BaseModel):
             raise ValueError(f"should be one of {', '.join(sorted(STOP_ANSWERS))}")
         return language
 
-    def text(self, word: OptOutWord, written: str) -> str | None:
-        """The answer to that reply; None if there is none."""
+    def text(
+        self, word: OptOutWord, written: str, *, family_answers: bool = False
+    ) -> str | None:
+        """The answer to that reply; None if there is none, or if the provider gives it."""
+        if family_answers if self.provider_answers is None else self.provider_answers:
+            return None
         match word:
             case OptOutWord.STOP:
                 given = self.stop

@@ -1,4 +1,4 @@
-"""STOP and HELP are answered once, through the ledger, where the target says so."""
+"""STOP and HELP are answered once, through the ledger, where the provider does not answer itself."""
 
 import asyncio
 import itertools
@@ -178,12 +178,28 @@ async def test_an_opt_out_reported_by_a_provider_is_not_answered(shared: Shared)
     assert await answers(shared) == []
 
 
-@pytest.mark.parametrize("given", [{}, {"stop": True, "provider_answers": True}])
-async def test_nobody_is_answered_unless_the_target_says_so(
+async def test_stop_and_help_are_answered_once_without_any_setting(
+    database: str, tmp_path: Path
+) -> None:
+    async with sharing(database, tmp_path) as shared:
+        await shared.sent(ACME, "one")
+        for text in ("HELP", "help", "STOP", "stop"):
+            await shared.replied(text)
+        await until_answered(shared, 2)
+        assert await shared.suppressed() == {"acme": [ANN]}
+        assert [(text, status) for _, text, status in await answers(shared)] == [
+            (HELP_ANSWERS["en"], "ACCEPTED"),
+            (STOP_ANSWERS["en"], "ACCEPTED"),
+        ]
+
+
+@pytest.mark.parametrize("given", [{"stop": False, "help": False}, {"provider_answers": True}])
+async def test_nobody_is_answered_where_the_target_says_so(
     database: str, tmp_path: Path, given: dict[str, object]
 ) -> None:
     async with sharing(database, tmp_path, answers=given) as shared:
         await shared.sent(ACME, "one")
+        await shared.replied("HELP")
         await shared.replied("STOP")
         assert await shared.suppressed() == {"acme": [ANN]}
         assert await answers(shared) == []
@@ -209,13 +225,16 @@ def test_settings_name_a_language_that_there_is_and_texts_that_are_some() -> Non
     for wrong in ({"language": "tlh"}, {"stop": ""}, {"help": 1}, {"halt": True}):
         with pytest.raises(ValidationError):
             OptOutAnswers.model_validate(wrong)
-    assert OptOutAnswers().text(OptOutWord.STOP, "STOP") is None
+    assert OptOutAnswers(stop=False).text(OptOutWord.STOP, "STOP") is None
     assert OptOutAnswers(stop="Bye").text(OptOutWord.STOP, "STOP") == "Bye"
 
 
-def test_twilio_and_telnyx_answer_themselves() -> None:
+def test_providers_that_document_that_they_answer_are_left_to_do_so() -> None:
     answering = {name for name, each in GATEWAY_TYPES.items() if each.answers_opt_outs}
-    assert answering == {"twilio_sms", "telnyx"}
+    assert answering == {"twilio_sms", "telnyx", "plivo"}
+    assert OptOutAnswers().text(OptOutWord.STOP, "STOP", family_answers=True) is None
+    ours = OptOutAnswers(provider_answers=False)
+    assert ours.text(OptOutWord.STOP, "STOP", family_answers=True) == STOP_ANSWERS["en"]
 
 
 @pytest.mark.parametrize("step", [5, pytest.param(1, marks=pytest.mark.storm)])

@@ -70,6 +70,8 @@ PLIVO = GatewayType(
     Channel.SMS,
     SMS_REASONS,
     evidence=Evidence(LOOK_UP, Receipts("the message's own report `url`")),
+    # https://www.plivo.com/docs/messaging/concepts/dnd-service: STOP and HELP.
+    answers_opt_outs=True,
 )
 # Plivo's refusals are sentences, and the status is all there is.
 NO_CODES: Final[Reasons] = {}
