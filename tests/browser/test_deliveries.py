@@ -40,6 +40,13 @@ def test_a_bounce_is_shown_in_the_ledger_and_on_the_items_page(world: World, pag
         expect(shown.locator("[data-delivery]")).to_have_count(2)
         # A sign as well as a colour tells it apart.
         expect(shown.locator("[data-delivery=bounced] svg")).to_be_visible()
+    # So does the run's own page.
+    other = world.call("GET", f"/runs/{run_id}/outbox?limit=2")["items"][1]
+    receive(world, run_id, other["outboxId"], "delivered", "")
+    expect(page.locator(".ledger-deliveries [data-delivery=delivered]").first).to_have_text(
+        "Delivered 1", timeout=30_000
+    )
+    expect(page.locator(".ledger-deliveries [data-delivery]")).to_have_count(3)
 
     page.goto(f"/#/items/{item['outboxId']}")
     expect(page.locator("h1")).to_contain_text(item["recipientId"])

@@ -6,6 +6,7 @@ import { watchBlockers } from "../blocker_watch.js";
 import { h, oncePerFrame, render } from "../dom.js";
 import { LiveCampaigns } from "../live_campaigns.js";
 import { nextButton } from "../phase_controls.js";
+import { watchReceipts } from "../receipt_watch.js";
 import { ended } from "../state/accounting.js";
 import { controlPhaseOf, outcomeAfter } from "../state/campaign_view.js";
 import { plural, title } from "../state/format.js";
@@ -34,7 +35,6 @@ const CHART_BUCKETS = 60;
 const CHART_BEAT_MS = 3_000;
 const SETTLE_BEATS_MOST = 40;
 const SAME_BEATS = 2;
-const RECEIPTS_BEAT_MS = 5_000;
 const UNDER_WAY = new Set(["in_progress", "paused"]);
 
 export async function show(context) {
@@ -60,7 +60,6 @@ class CampaignPage {
   #settleBeats = 0;
   #settleTimer = null;
   #pauseWatched = null;
-  #receiptsTimer = null;
   #outage = null;
 
   constructor(context) {
@@ -93,6 +92,7 @@ class CampaignPage {
     this.drawNow();
     this.#drawChart(true);
     this.#watchBlockers();
+    this.#watchReceipts();
   }
 
   #watchBlockers() {
@@ -187,24 +187,14 @@ class CampaignPage {
     }
   }
 
-  /** Providers report for days after a run has ended, and no event reports that. A page that nobody
-   * looks at does not ask. */
-  #watchReceipts(view) {
-    const isReported = view.phaseOrder.some((phase) =>
-      !UNDER_WAY.has(view.phases[phase].state) && view.phases[phase].accounting?.delivery);
-    if (!isReported || this.#receiptsTimer !== null) {
-      return;
-    }
-    this.#receiptsTimer = setTimeout(async () => {
-      this.#receiptsTimer = null;
-      if (this.#context.signal.aborted) {
-        return;
-      }
-      if (document.visibilityState === "visible") {
-        await this.live.refresh(this.#context.id);
-      }
-      this.draw();
-    }, RECEIPTS_BEAT_MS);
+  /** While a phase is under way, its events report them. */
+  #watchReceipts() {
+    watchReceipts({
+      signal: this.#context.signal,
+      isWanted: () => Object.values(this.#view.phases).some(({ state, accounting }) =>
+        !UNDER_WAY.has(state) && accounting?.delivery),
+      look: () => this.live.refresh(this.#context.id),
+    });
   }
 
   /** Calls under way end after a pause, which progress events do not report: the run's counts do. */
@@ -276,7 +266,6 @@ class CampaignPage {
     }
     this.#watchSettling(view);
     this.#watchPaused(view);
-    this.#watchReceipts(view);
     const phase = this.#inspected;
     frame.head({
       title: view.name,

@@ -5,6 +5,7 @@ import { get, post, segment } from "../api.js";
 import { watchBlockers } from "../blocker_watch.js";
 import { h, oncePerFrame, render } from "../dom.js";
 import { LiveCampaigns } from "../live_campaigns.js";
+import { watchReceipts } from "../receipt_watch.js";
 import { RunLog } from "../run_log.js";
 import { serverNow } from "../server_clock.js";
 import { count, title } from "../state/format.js";
@@ -75,6 +76,7 @@ class RunPage {
     this.#isLoaded = true;
     this.drawNow();
     this.#watchBlockers();
+    this.#watchReceipts();
   }
 
   #watchBlockers() {
@@ -86,6 +88,15 @@ class RunPage {
         this.#outage = outage;
         this.draw();
       },
+    });
+  }
+
+  /** While the run is under way, the campaign's events report them. */
+  #watchReceipts() {
+    watchReceipts({
+      signal: this.#context.signal,
+      isWanted: () => this.#run.finishedAt !== null && Boolean(this.#run.accounting.delivery),
+      look: () => this.#refresh(),
     });
   }
 
