@@ -48,7 +48,7 @@ def test_a_rate_above_its_limit_is_named_with_its_numbers() -> None:
     figures = RunFigures(sent=100, bounced=6, failed=10, in_doubt=15, silent=60)
     limits = PauseOn(0.05, 0.001, 0.2, 0.5)
     assert [each.limit for each in figures.exceeded(limits)] == ["bounceRate"]
-    assert [each.limit for each in figures.exceeded(limits, silence=True)] == [
+    assert [each.limit for each in figures.exceeded(limits, at_hold_end=True)] == [
         "bounceRate",
         "silenceRate",
     ]
@@ -56,8 +56,21 @@ def test_a_rate_above_its_limit_is_named_with_its_numbers() -> None:
     assert failed.description == (
         "25 of 125 messages failed or are in doubt (20.00%), and pauseOn.failureRate is 19.00%"
     )
-    assert figures.exceeded(PauseOn(bounce_rate=0.01), sample_messages=101) == []
-    assert RunFigures(0).exceeded(limits, silence=True) == []
+    assert RunFigures(0).exceeded(limits, at_hold_end=True) == []
+
+
+def test_rates_are_judged_from_a_number_of_messages_on_that_a_campaign_sets() -> None:
+    figures = RunFigures(sent=99, bounced=9, intended=1_000)
+    assert figures.exceeded(PauseOn(bounce_rate=0.05)) == []
+    assert figures.exceeded(PauseOn(bounce_rate=0.05, minimum_messages=99))
+    # At the end of a step's hold there is nothing more to wait for.
+    assert figures.exceeded(PauseOn(bounce_rate=0.05), at_hold_end=True)
+
+
+def test_a_small_launch_is_judged_once_its_rate_is_too_high_however_it_ends() -> None:
+    limits = PauseOn(bounce_rate=0.05)
+    assert RunFigures(sent=20, bounced=2, intended=40).exceeded(limits) == []
+    assert RunFigures(sent=20, bounced=3, intended=40).exceeded(limits)
 
 
 def document(**fields: Any) -> dict[str, Any]:

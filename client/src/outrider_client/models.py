@@ -1309,6 +1309,8 @@ class PauseOnAnswer(Model, frozen=True, kw_only=True):
     complaint_rate: float | None = None
     failure_rate: float | None = None
     silence_rate: float | None = None
+    minimum_messages: int = 100
+    """From how many messages on rates are compared."""
 
 
 class PersonAddress(Model, frozen=True, kw_only=True):

@@ -74,7 +74,7 @@ class ReceiptRoles(ControlRoles):
 
     @cached_property
     def rate_pauser(self) -> RatePauser:
-        return RatePauser(self.foundation, self.phase_controller, self.receipt_limits)
+        return RatePauser(self.foundation, self.phase_controller)
 
     @cached_property
     def sent_tallier(self) -> SentTallier:

@@ -30,7 +30,14 @@ from outrider.documents.rollout import (
     check_steps,
 )
 from outrider.documents.templates import Body, Subject, TemplateCheck, TemplateContext
-from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message, PauseOn, StepRetries
+from outrider.domain.campaigns import (
+    LAUNCH,
+    RATED_FROM_MESSAGES,
+    CampaignDefinition,
+    Message,
+    PauseOn,
+    StepRetries,
+)
 from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.purposes import Purpose, checked_topic
 from outrider.domain.recipients import Recipient
@@ -43,6 +50,7 @@ from outrider.limits.campaigns import (
     MESSAGES_MAX,
     MESSAGES_MAX_BYTES,
     NAME_MAX_CHARACTERS,
+    RATED_FROM_MAX_MESSAGES,
     ROLLOUT_STEPS_MAX,
     STEP_ATTEMPTS_MAX,
     STEP_RETRY_DELAY_MAX_SECONDS,
@@ -229,6 +237,7 @@ class _PauseOn(Document):
     complaint_rate: Rate | None = None
     failure_rate: Rate | None = None
     silence_rate: Rate | None = None
+    minimum_messages: Annotated[int, Field(ge=1, le=RATED_FROM_MAX_MESSAGES)] = RATED_FROM_MESSAGES
 
 
 class _LocalTime(Document):

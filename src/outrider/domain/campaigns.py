@@ -61,6 +61,10 @@ class StepRetries:
 NO_RETRIES = StepRetries()
 
 
+RATED_FROM_MESSAGES = 100
+"""Two bounces among ten messages would be 20 %."""
+
+
 @dataclass(frozen=True, slots=True)
 class PauseOn:
     """Shares of a launch's messages; with a higher rate it is paused. Failures and silence are
@@ -70,6 +74,9 @@ class PauseOn:
     complaint_rate: float | None = None
     failure_rate: float | None = None
     silence_rate: float | None = None
+    minimum_messages: int = RATED_FROM_MESSAGES
+    """From how many messages on they are judged, unless a rate is too high for the launch as a
+    whole, however the rest of it ends."""
 
 
 @dataclass(frozen=True, slots=True)

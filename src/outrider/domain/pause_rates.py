@@ -37,14 +37,16 @@ class RunFigures:
     in_doubt: int = 0
     silent: int = 0
     """Sent, and no receipt speaks of them."""
+    intended: int = 0
+    """All of the run's messages, of which some may still be open."""
 
-    def exceeded(
-        self, limits: PauseOn, sample_messages: int = 1, *, silence: bool = False
-    ) -> list[ExceededRate]:
-        """The rates above their limits. Rates of fewer messages than a sample are not judged;
-        silence only once receipts have had their time."""
+    def exceeded(self, limits: PauseOn, *, at_hold_end: bool = False) -> list[ExceededRate]:
+        """The rates above their limits. Rates of few messages are not judged before the end of a
+        step's hold, unless the rest of the run cannot lower them enough; silence only then,
+        because receipts have had their time."""
         tried = self.sent + self.failed + self.in_doubt
-        silent = limits.silence_rate if silence else None
+        silent = limits.silence_rate if at_hold_end else None
+        minimum = 1 if at_hold_end else limits.minimum_messages
         judged = (
             ("failureRate", self.failed + self.in_doubt, tried, limits.failure_rate,
              "messages failed or are in doubt"),
@@ -56,5 +58,6 @@ class RunFigures:
         return [
             ExceededRate(limit, items, of, most, what)
             for limit, items, of, most, what in judged
-            if most is not None and of >= sample_messages and items > most * of
+            if most is not None
+            and items > most * (of if of >= minimum else max(of, self.intended, 1))
         ]

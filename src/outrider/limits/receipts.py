@@ -16,8 +16,6 @@ ANSWER_MAX_CHARACTERS = 1_000
 """Of an answer to STOP or HELP."""
 SHARED_LOOK_UPS_AT_ONCE = 20_000
 """Of a target that workspaces share, a reference is looked for in each of them."""
-RATE_SAMPLE_MIN_MESSAGES = 100
-"""Of fewer messages nobody computes a rate: two bounces among ten would be 20 %."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +62,8 @@ class ReceiptLimits:
     """How many workspaces of a shared target a reply without a reference may concern."""
     sought_retry_after_seconds: int = 60
     rate_hours: int = 24
-    rate_sample_messages: int = RATE_SAMPLE_MIN_MESSAGES
+    rate_sample_messages: int = 100
+    """Of fewer messages of a target no rate is computed: two bounces among ten would be 20 %."""
     sent_flush_seconds: float = 5.0
     tallies_kept_hours: int = 24 * 7
 

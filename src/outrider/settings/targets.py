@@ -95,9 +95,7 @@ class OptOutAnswers(BaseModel):
             raise ValueError(f"should be one of {', '.join(sorted(STOP_ANSWERS))}")
         return language
 
-    def text(
-        self, word: OptOutWord, written: str, *, family_answers: bool = False
-    ) -> str | None:
+    def text(self, word: OptOutWord, written: str, *, family_answers: bool = False) -> str | None:
         """The answer to that reply; None if there is none, or if the provider gives it."""
         if family_answers if self.provider_answers is None else self.provider_answers:
             return None

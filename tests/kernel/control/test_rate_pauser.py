@@ -63,7 +63,7 @@ class Launched:
 
 @asynccontextmanager
 async def launched(
-    store: Store, database: str, folder: Path, pause_on: dict[str, float]
+    store: Store, database: str, folder: Path, pause_on: dict[str, float], sent: int = SENT
 ) -> AsyncIterator[Launched]:
     async with opened(database, folder, target(TARGET, "noop", "noop:")) as outrider:
         scene = Scene(store, NOON)
@@ -76,7 +76,7 @@ async def launched(
         async with raw_sql(database) as raw:
             await raw.run(f"UPDATE campaigns SET definition = '{json.dumps(definition)}'")
         context = await scene.shop.claim_one()
-        items = await scene.shop.open(context, *range(SENT))
+        items = await scene.shop.open(context, *range(sent))
         await scene.shop.close(context, *((item, ACCEPTED) for item in items))
         yield Launched(outrider, scene, run_id, CampaignId(run.campaign_id), items)
 
@@ -124,7 +124,7 @@ async def test_that_it_was_paused_is_found_however_much_was_recorded_before(
     await launch.reported(ReceiptEvent.BOUNCED, launch.items[:TOO_MANY_BOUNCES])
     assert await launch.judged() is not None
     await launch.control(Action.RESUME)
-    script = pause_rates.reason_to_pause(DEFAULT_SCOPE, launch.run_id, ACTOR, SENT, page_items=1)
+    script = pause_rates.reason_to_pause(DEFAULT_SCOPE, launch.run_id, ACTOR, page_items=1)
     _, reason = await store.read(script)
     assert reason is None
 
@@ -139,6 +139,17 @@ async def test_a_campaign_that_is_complained_of_too_much_is_paused(
         reason = await launch.judged()
         assert reason is not None
         assert "pauseOn.complaintRate is 1.00%" in reason
+        assert await launch.state() == ("paused", reason)
+
+
+async def test_a_launch_that_sets_a_lower_minimum_is_paused_before_100_messages(
+    store: Store, database: str, tmp_path: Path
+) -> None:
+    limits = {"bounceRate": 0.05, "minimumMessages": 40}
+    async with launched(store, database, tmp_path, limits, sent=50) as launch:
+        await launch.reported(ReceiptEvent.BOUNCED, launch.items[:3])
+        reason = await launch.judged()
+        assert reason == "3 of 50 sent messages bounced (6.00%), and pauseOn.bounceRate is 5.00%"
         assert await launch.state() == ("paused", reason)
 
 
@@ -174,17 +185,20 @@ def document(pause_on: str) -> bytes:
 
 def test_a_campaign_can_set_the_rates_at_which_it_is_paused() -> None:
     parsed = parse_campaign(
-        document('{"bounceRate": 0.05, "complaintRate": 0.003}'),
+        document('{"bounceRate": 0.05, "complaintRate": 0.003, "minimumMessages": 40}'),
         check_template=lambda *_: None,
         source_root=None,
     )
     pause_on = parsed.definition.pause_on
     assert pause_on is not None
     assert (pause_on.bounce_rate, pause_on.complaint_rate) == (0.05, 0.003)
+    assert pause_on.minimum_messages == 40
     assert read_definition(definition_document(parsed.definition)).pause_on == pause_on
 
 
-@pytest.mark.parametrize("wrong", ['{"bounceRate": 5}', '{"rate": 0.1}', '{"bounceRate": 0}'])
+@pytest.mark.parametrize(
+    "wrong", ['{"bounceRate": 5}', '{"rate": 0.1}', '{"bounceRate": 0}', '{"minimumMessages": 0}']
+)
 def test_a_rate_that_is_none_is_refused(wrong: str) -> None:
     with pytest.raises(InvalidInput):
         parse_campaign(document(wrong), check_template=lambda *_: None, source_root=None)

@@ -1,4 +1,4 @@
-"""STOP and HELP are answered once, through the ledger, where the provider does not answer itself."""
+"""STOP and HELP are answered once, through the ledger, where the provider does not do it."""
 
 import asyncio
 import itertools

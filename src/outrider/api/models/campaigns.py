@@ -9,13 +9,14 @@ from outrider.api.models.common import AccountingAnswer, Answer, Line, Success
 from outrider.api.models.rollouts import PlannedStepAnswer
 from outrider.documents import Document
 from outrider.domain.campaign_states import CampaignState
-from outrider.domain.campaigns import LAUNCH
+from outrider.domain.campaigns import LAUNCH, RATED_FROM_MESSAGES
 from outrider.domain.purposes import TOPIC_PATTERN
 from outrider.domain.states import Channel, PhaseState, RunStatus
 from outrider.kernel.transactions.overview import CampaignOverview, PhaseLine
 from outrider.kernel.transactions.phase_controls import RerunScope
 from outrider.limits.campaigns import (
     NAME_MAX_CHARACTERS,
+    RATED_FROM_MAX_MESSAGES,
     RECIPIENT_ID_MAX_CHARACTERS,
     ROLLOUT_HOLD_MAX_MINUTES,
     ROLLOUT_STEPS_MAX,
@@ -150,6 +151,9 @@ class PauseOnAnswer(Answer):
     complaint_rate: float | None = None
     failure_rate: float | None = None
     silence_rate: float | None = None
+    minimum_messages: int = Field(
+        default=RATED_FROM_MESSAGES, description="From how many messages on rates are compared."
+    )
 
 
 class CampaignAnswer(Answer):
@@ -361,8 +365,23 @@ def campaign_document() -> dict[str, Any]:
                 "description": "Shares of the messages; with a higher rate the launch is paused.",
                 "additionalProperties": False,
                 "properties": {
-                    name: {"type": ["number", "null"], "exclusiveMinimum": 0, "exclusiveMaximum": 1}
-                    for name in ("bounceRate", "complaintRate", "failureRate", "silenceRate")
+                    **{
+                        name: {
+                            "type": ["number", "null"],
+                            "exclusiveMinimum": 0,
+                            "exclusiveMaximum": 1,
+                        }
+                        for name in ("bounceRate", "complaintRate", "failureRate", "silenceRate")
+                    },
+                    "minimumMessages": {
+                        "type": "integer",
+                        "minimum": 1,
+                        "maximum": RATED_FROM_MAX_MESSAGES,
+                        "default": RATED_FROM_MESSAGES,
+                        "description": "From how many messages on rates are compared; earlier only"
+                        " if a rate is too high for the launch as a whole, however the rest of it"
+                        " ends.",
+                    },
                 },
             },
             "retryPolicy": {

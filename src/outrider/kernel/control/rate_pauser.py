@@ -15,7 +15,6 @@ from outrider.kernel.control.phase_controller import PhaseController
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import pause_rates
 from outrider.kernel.transactions.phase_controls import Control
-from outrider.limits.receipts import ReceiptLimits
 
 log = structlog.get_logger()
 
@@ -23,17 +22,11 @@ ACTOR = "rate_pauser"
 
 
 class RatePauser:
-    def __init__(
-        self,
-        foundation: Foundation,
-        controller: PhaseController,
-        receipt_limits: ReceiptLimits,
-    ) -> None:
+    def __init__(self, foundation: Foundation, controller: PhaseController) -> None:
         self._store = foundation.store
         self._controller = controller
         self._clock = foundation.clock
         self._limits = foundation.limits
-        self._receipt_limits = receipt_limits
         self._worse: set[tuple[Scope, RunId]] = set()
         self._woken = asyncio.Event()
 
@@ -71,11 +64,8 @@ class RatePauser:
     async def judge(self, scope: Scope, run_id: RunId) -> str | None:
         """Why the run was paused, if it was."""
         run, reason = await self._store.read(
-            pause_rates.reason_to_pause(
-                scope, run_id, ACTOR, self._receipt_limits.rate_sample_messages,
-                self._limits.page_items,
-            )
-        )  # fmt: skip
+            pause_rates.reason_to_pause(scope, run_id, ACTOR, self._limits.page_items)
+        )
         if reason is None:
             return None
         control = Control(Action.PAUSE, ACTOR, run_id=run_id, reason=reason)

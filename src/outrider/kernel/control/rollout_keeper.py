@@ -18,7 +18,6 @@ from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.phase_controls import Control
 from outrider.kernel.transactions.rollouts import OpenRollout
 from outrider.kernel.work.engine_notifier import EngineNotifier
-from outrider.limits.receipts import RATE_SAMPLE_MIN_MESSAGES
 
 log = structlog.get_logger()
 
@@ -62,7 +61,7 @@ class RolloutKeeper:
     async def _advance(self, at: OpenRollout) -> None:
         now = self._clock.now()
         if at.is_sending:
-            await self._paused(at, RATE_SAMPLE_MIN_MESSAGES)
+            await self._paused(at)
             return
         if at.ended_at is None:
             if await self._store.write(rollouts.end_step(at, now)):
@@ -70,8 +69,8 @@ class RolloutKeeper:
             at = at._replace(ended_at=now)
         hold_until = at.progress.hold_until
         if not at.has_next or (hold_until is not None and now < hold_until):
-            await self._paused(at, RATE_SAMPLE_MIN_MESSAGES)
-        elif not await self._paused(at, 1, silence=True):
+            await self._paused(at)
+        elif not await self._paused(at, at_hold_end=True):
             await self._release(at)
 
     async def _release(self, at: OpenRollout) -> None:
@@ -79,14 +78,12 @@ class RolloutKeeper:
             log.info("rollout_step_released", run_id=at.run_id, step=at.step + 1)
             await self._engine_notifier.steered(at.scope.tenant_id, at.run_id, Signal.ADVANCE)
 
-    async def _paused(
-        self, at: OpenRollout, sample_messages: int, *, silence: bool = False
-    ) -> bool:
+    async def _paused(self, at: OpenRollout, *, at_hold_end: bool = False) -> bool:
         """Whether the run was paused for a rate that nobody has seen in this step yet."""
         limits, figures = await self._store.read(pause_rates.judged(at.scope, at.run_id))
         exceeded = [
             each
-            for each in figures.exceeded(limits, sample_messages, silence=silence)
+            for each in figures.exceeded(limits, at_hold_end=at_hold_end)
             if each.limit not in at.halted_for
         ]
         if not exceeded:

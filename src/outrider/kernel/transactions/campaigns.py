@@ -6,7 +6,14 @@ from typing import NamedTuple
 
 import msgspec
 
-from outrider.domain.campaigns import Asset, CampaignDefinition, Message, PauseOn, StepRetries
+from outrider.domain.campaigns import (
+    RATED_FROM_MESSAGES,
+    Asset,
+    CampaignDefinition,
+    Message,
+    PauseOn,
+    StepRetries,
+)
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import AssetId, CampaignId, RunId, Scope, is_uuid
 from outrider.domain.local_launches import LocalLaunch
@@ -137,6 +144,7 @@ def definition_document(definition: CampaignDefinition) -> str:
             "complaintRate": definition.pause_on.complaint_rate,
             "failureRate": definition.pause_on.failure_rate,
             "silenceRate": definition.pause_on.silence_rate,
+            "minimumMessages": definition.pause_on.minimum_messages,
         }
     if definition.rollout:
         document["rollout"] = [step.as_document() for step in definition.rollout]
@@ -178,9 +186,16 @@ class _StoredPauseOn(msgspec.Struct, rename="camel"):
     complaint_rate: float | None = None
     failure_rate: float | None = None
     silence_rate: float | None = None
+    minimum_messages: int = RATED_FROM_MESSAGES
 
     def limits(self) -> PauseOn:
-        return PauseOn(self.bounce_rate, self.complaint_rate, self.failure_rate, self.silence_rate)
+        return PauseOn(
+            self.bounce_rate,
+            self.complaint_rate,
+            self.failure_rate,
+            self.silence_rate,
+            self.minimum_messages,
+        )
 
 
 class _StoredRolloutStep(msgspec.Struct, rename="camel"):

@@ -17,7 +17,7 @@ from outrider.ports.store import Transaction, ask
 
 
 def reason_to_pause(
-    scope: Scope, run_id: RunId, actor: str, sample_messages: int, page_items: int
+    scope: Scope, run_id: RunId, actor: str, page_items: int
 ) -> Transaction[tuple[RunRecord, str | None]]:
     """The run, and why its campaign wants it paused, if this actor has not paused it for that."""
     run = yield from run_records.run(scope, run_id)
@@ -27,10 +27,7 @@ def reason_to_pause(
         # A rollout is judged by its keeper, step by step.
         return run, None
     figures = yield from figures_of(run)
-    reasons = {
-        each.limit: each.description
-        for each in figures.exceeded(definition.pause_on, sample_messages)
-    }
+    reasons = {each.limit: each.description for each in figures.exceeded(definition.pause_on)}
     if not reasons:
         return run, None
     paused_before = yield from _recorded_by(actor, scope, run_id, page_items)
@@ -56,6 +53,7 @@ def figures_of(run: RunRecord) -> Transaction[RunFigures]:
         accounting.failed,
         accounting.in_doubt,
         max(0, accounting.sent - sum(counts.values())),
+        accounting.intended,
     )
 
 
