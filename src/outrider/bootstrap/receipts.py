@@ -17,7 +17,7 @@ from outrider.kernel.receipts.sent_tallier import SentTallier
 from outrider.kernel.receipts.target_sharers import TargetSharers
 from outrider.limits.receipts import DEFAULT_RECEIPT_LIMITS, ReceiptLimits
 from outrider.ports.receipts import ReceiptReaders
-from outrider.target_settings import TargetSettings
+from outrider.settings.targets import TargetSettings
 
 
 class ReceiptRoles(ControlRoles):
