@@ -10,6 +10,7 @@ import asyncpg
 from outrider.domain.states import Channel
 from outrider.stores.postgres import store as postgres
 from outrider.stores.sqlite import store as sqlite
+from outrider.stores.sqlite.functions import add_functions
 from outrider.stores.statements import to_positional
 from outrider.testing.launches import launch, message, people, target
 from tests.support.raw_sql import raw_sql
@@ -83,7 +84,7 @@ async def costs(database: str) -> dict[str, int]:
 def _steps(database: str, name: str) -> int:
     """Instructions of SQLite's virtual machine, in hundreds."""
     connection = apsw.Connection(database.removeprefix("sqlite:///"))
-    sqlite.add_functions(connection)
+    add_functions(connection)
     taken = 0
 
     def count() -> bool:

@@ -16,18 +16,20 @@ from outrider.kernel.transactions import paging
 from outrider.kernel.transactions.overview import overview_page
 from outrider.stores.migrations import Migration, load_migrations, pending
 from outrider.stores.postgres import store as postgres
+from outrider.stores.sqlite import migrating
 from outrider.stores.sqlite import store as sqlite
+from outrider.stores.sqlite.functions import add_functions
 from outrider.stores.statements import to_positional
 from tests.support.raw_sql import raw_sql
 
 pytestmark = pytest.mark.empty_database
 
 FUTURE = "9999_from_the_future"
-SHARED_HISTORY = [migration.name for migration in sqlite.MIGRATIONS]
+SHARED_HISTORY = [migration.name for migration in migrating.MIGRATIONS]
 
 
 def migrations_of(database: str) -> list[Migration]:
-    return sqlite.MIGRATIONS if database.startswith("sqlite") else postgres.MIGRATIONS
+    return migrating.MIGRATIONS if database.startswith("sqlite") else postgres.MIGRATIONS
 
 
 async def test_migrating_twice_changes_nothing_the_second_time(database: str) -> None:
@@ -158,7 +160,7 @@ async def test_every_statement_prepares_on_its_real_database(database: str) -> N
     broken = {}
     if database.startswith("sqlite"):
         connection = apsw.Connection(database.removeprefix("sqlite:///"))
-        sqlite.add_functions(connection)
+        add_functions(connection)
         for name, named in sqlite.STATEMENTS.items():
             unbound = dict.fromkeys(to_positional(named.sql)[1])
             try:

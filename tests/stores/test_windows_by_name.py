@@ -73,6 +73,9 @@ class TurnedStore:
     def abandon(self) -> None:
         self._store.abandon()
 
+    def give_way(self, while_true: Callable[[], bool]) -> None:
+        self._store.give_way(while_true)
+
     async def forget_removed(self) -> bool:
         return await self._store.forget_removed()
 

@@ -83,6 +83,9 @@ class CrashingStore:
     def abandon(self) -> None:
         raise NotImplementedError
 
+    def give_way(self, while_true: Callable[[], bool]) -> None:
+        raise NotImplementedError
+
     async def forget_removed(self) -> bool:
         raise NotImplementedError
 

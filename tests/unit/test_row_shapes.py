@@ -16,7 +16,9 @@ import pytest
 from tests.support.compiled_statements import answering
 
 import outrider.kernel
+from outrider.stores.sqlite import migrating
 from outrider.stores.sqlite import store as sqlite
+from outrider.stores.sqlite.functions import add_functions
 
 KERNEL = Path(outrider.kernel.__file__).parent
 ASKS = {"ask", "ask_alone"}
@@ -111,8 +113,8 @@ def _fields(record: object) -> tuple[tuple[str, ...], int]:
 @pytest.fixture(scope="module")
 def empty_database() -> apsw.Connection:
     connection = apsw.Connection(":memory:")
-    sqlite.add_functions(connection)
-    for migration in sqlite.MIGRATIONS:
+    add_functions(connection)
+    for migration in migrating.MIGRATIONS:
         connection.execute(migration.sql)
     return connection
 

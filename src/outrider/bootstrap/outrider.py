@@ -14,7 +14,6 @@ from outrider.limits.rendering import PREVIEWS_WAITING_MAX, ROUTING_RENDER_SECON
 from outrider.ports.clock import Clock
 from outrider.rendering.pool import RenderPool
 from outrider.settings import Settings
-from outrider.stores.sqlite.store import SqliteStore
 from outrider.system import SystemClock, SystemIds
 
 
@@ -57,8 +56,7 @@ async def open_outrider(
     outrider = Outrider(
         settings, limits, store, gateways, clock, ids, preview_renderer, routing_renderer
     )
-    if isinstance(store, SqliteStore):
-        store.give_way(lambda: outrider.right_of_way.is_taken)
+    store.give_way(lambda: outrider.right_of_way.is_taken)
     try:
         yield outrider
     finally:

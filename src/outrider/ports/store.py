@@ -98,6 +98,11 @@ class Store(Protocol):
         """Expect no more answers: pending and future calls raise StoreUnavailable at once."""
         ...
 
+    def give_way(self, while_true: Callable[[], bool]) -> None:
+        """Let large windows wait while this is true, if they would hold up single messages. It is
+        asked often, maybe in another thread."""
+        ...
+
     async def forget_removed(self) -> bool:
         """Make sure that removed rows cannot be read from the database's files either, as far as
         the store can; False if it has to be tried again."""

@@ -60,6 +60,9 @@ class SlowStore:
     def announcements(self, of: Announced) -> AsyncIterator[None]:
         return self._inner.announcements(of)
 
+    def give_way(self, while_true: Callable[[], bool]) -> None:
+        self._inner.give_way(while_true)
+
     async def forget_removed(self) -> bool:
         return await self._inner.forget_removed()
 

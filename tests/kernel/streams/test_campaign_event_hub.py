@@ -76,6 +76,9 @@ class Counted:
     def abandon(self) -> None:
         raise NotImplementedError
 
+    def give_way(self, while_true: Callable[[], bool]) -> None:
+        raise NotImplementedError
+
     async def forget_removed(self) -> bool:
         raise NotImplementedError
 

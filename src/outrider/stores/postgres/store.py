@@ -203,6 +203,9 @@ class PostgresStore:
         if self._pool is not None:
             self._pool.terminate()
 
+    def give_way(self, while_true: Callable[[], bool]) -> None:
+        """Single messages have connections of their own: large windows do not hold them up."""
+
     async def forget_removed(self) -> bool:
         """The server does it: its autovacuum removes old versions of rows. What its files, replicas
         and backups keep beyond that is for its administrator (docs/howto/erasure.md)."""

@@ -4,32 +4,23 @@ A transaction's script runs whole inside its thread, so a lock is never held acr
 """
 
 import asyncio
-import hashlib
-import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
-from zlib import crc32
 
 import apsw
 import msgspec
 
-from outrider.domain.erasure import address_hash
-from outrider.domain.errors import SchemaMismatch, StoreError, StoreRefused, StoreUnavailable
-from outrider.domain.event_chain import NO_HASH, next_hash
+from outrider.domain.errors import StoreUnavailable
 from outrider.domain.restored_database import DatabasePlace
-from outrider.domain.rollouts import draw
-from outrider.files.private_files import keep_others_out
 from outrider.limits.stores import (
     SQLITE_BUSY_SECONDS,
     SQLITE_LEAST_BUSY_MS,
-    SQLITE_LOG_RETRY_SECONDS,
     SQLITE_LOOK_SECONDS,
     SQLITE_READERS,
     SQLITE_SHORT_ITEMS,
@@ -38,28 +29,17 @@ from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.stores import migrations
 from outrider.stores.compiler import Dialect
 from outrider.stores.sqlite.checkpointer import Checkpointer
+from outrider.stores.sqlite.connections import connect, translated
+from outrider.stores.sqlite.migrating import MIGRATIONS, applied, migrate
+from outrider.stores.sqlite.values import time_to_text
 from outrider.stores.sqlite.writer_thread import WriterThread
 from outrider.stores.statements import KERNEL_STATEMENTS, NamedSql, load_statements
 
-HERE = Path(__file__).parent
 STATEMENTS = load_statements(KERNEL_STATEMENTS, Dialect.SQLITE)
-MIGRATIONS = migrations.load_migrations(HERE / "migrations")
 OF_SINGLE_MESSAGES = {"insert_intents", "open_due"}
 """Many at once are still what large windows wait for: they must not wait for themselves."""
 
 Answer = TypeVar("Answer")
-
-_LOST = (
-    apsw.BusyError, apsw.LockedError, apsw.IOError, apsw.FullError, apsw.CantOpenError,
-    apsw.ReadOnlyError, apsw.NotADBError, apsw.CorruptError, apsw.ProtocolError,
-)  # fmt: skip
-
-
-def time_to_text(moment: datetime) -> str:
-    """Always in UTC and with microseconds: text order is time order."""
-    if moment.tzinfo is not UTC:
-        moment = moment.astimezone(UTC)
-    return moment.isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def _to_sqlite(value: object) -> Any:
@@ -111,10 +91,10 @@ class SqliteStore:
         return await self._in_reader(lambda db: self._run(db, "BEGIN", transaction))
 
     async def migrate(self) -> Sequence[str]:
-        return await self._in_writer(self._migrate)
+        return await self._in_writer(migrate)
 
     async def verify_schema(self) -> None:
-        await self._in_reader(lambda db: migrations.verify(MIGRATIONS, self._applied(db)))
+        await self._in_reader(lambda db: migrations.verify(MIGRATIONS, applied(db)))
 
     async def ping(self) -> None:
         """Whether the file exists, checked in a separate thread. Only the library may open it:
@@ -163,12 +143,12 @@ class SqliteStore:
                     yield
                 await asyncio.sleep(SQLITE_LOOK_SECONDS)
         except apsw.Error as error:
-            raise self._translated(error) from error
+            raise translated(error, self._path) from error
         finally:
             watching.close()
 
     def give_way(self, while_true: Callable[[], bool]) -> None:
-        """Let large windows wait while this is true, for a moment; asked in the writer's thread."""
+        """Asked in the writer's thread, which lets large windows wait for a moment."""
         self._writer.gives_way = while_true
 
     def between_writes(self, work: Callable[[], None]) -> None:
@@ -215,49 +195,10 @@ class SqliteStore:
                     self._checkpointer.watch(connection)
             return work(connection)
         except apsw.Error as error:
-            raise self._translated(error) from error
+            raise translated(error, self._path) from error
 
     def _connect(self) -> apsw.Connection:
-        if not self._path.parent.is_dir():
-            raise StoreUnavailable(
-                f"the folder of the database does not exist: {self._path.parent}",
-                hint="create it, or set OUTRIDER_DATABASE_URL to another location",
-            )
-        # It holds everything: a new file is readable by its owner only, and so are the files SQLite
-        # puts beside it. An existing one is not opened: closing it would drop the locks of our
-        # other connections.
-        with suppress(OSError):
-            os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        for beside in ("", "-wal", "-shm"):
-            keep_others_out(Path(f"{self._path}{beside}"))
-        connection = apsw.Connection(str(self._path))
-        connection.set_busy_timeout(self._busy_ms)
-        self._use_log(connection)
-        for pragma in (
-            "synchronous = full",
-            "foreign_keys = on",
-            "temp_store = memory",
-            "cache_size = -32768",
-            "wal_autocheckpoint = 0",
-        ):
-            connection.execute(f"PRAGMA {pragma}")
-        # Plans depend on no value, so they are those that a test checks.
-        connection.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
-        add_functions(connection)
-        return connection
-
-    def _use_log(self, connection: apsw.Connection) -> None:
-        """If several processes do this to a new file at once, SQLite refuses all but one without
-        waiting."""
-        give_up_at = time.monotonic() + self._busy_ms / 1000
-        while True:
-            try:
-                connection.execute("PRAGMA journal_mode = wal")
-                return
-            except apsw.BusyError:
-                if time.monotonic() > give_up_at:
-                    raise
-                time.sleep(SQLITE_LOG_RETRY_SECONDS)
+        return connect(self._path, self._busy_ms)
 
     def _run_in_turn(
         self,
@@ -320,46 +261,6 @@ class SqliteStore:
             self._time_columns[named.name] = known
         return known
 
-    def _migrate(self, connection: apsw.Connection) -> Sequence[str]:
-        cursor = connection.cursor()
-        cursor.execute("BEGIN IMMEDIATE")
-        try:
-            cursor.execute(
-                "CREATE TABLE IF NOT EXISTS schema_migrations "
-                "(name text PRIMARY KEY, sha256 text NOT NULL, applied_at text NOT NULL) STRICT"
-            )
-            missing = migrations.pending(MIGRATIONS, self._applied(connection))
-            for migration in missing:
-                cursor.execute(migration.sql)
-                cursor.execute(
-                    "INSERT INTO schema_migrations VALUES (?, ?, ?)",
-                    (migration.name, migration.sha256, time_to_text(datetime.now(UTC))),
-                )
-            cursor.execute("COMMIT")
-        except BaseException:
-            if connection.in_transaction:
-                cursor.execute("ROLLBACK")
-            raise
-        return [migration.name for migration in missing]
-
-    def _applied(self, connection: apsw.Connection) -> Mapping[str, str]:
-        if not connection.table_exists("main", "schema_migrations"):
-            return {}
-        rows = connection.execute("SELECT name, sha256 FROM schema_migrations").fetchall()
-        return {str(name): str(sha256) for name, sha256 in rows}
-
-    def _translated(self, error: apsw.Error) -> StoreError:
-        if isinstance(error, apsw.ConstraintError):
-            return StoreRefused(f"the database refused the statement: {error}")
-        if isinstance(error, _LOST):
-            return StoreUnavailable(
-                f"SQLite cannot use {self._path}: {error}",
-                hint="check that the file is a writable database and that the disk has space",
-            )
-        if "no such table" in str(error):
-            return SchemaMismatch(str(error), hint="run `outrider migrate` first")
-        return StoreError(f"SQLite: {error}")
-
 
 def _rewrite(connection: apsw.Connection) -> bool:
     connection.execute("VACUUM")
@@ -373,53 +274,6 @@ def _rewrite(connection: apsw.Connection) -> bool:
 def _data_version(connection: apsw.Connection) -> object:
     """Changes whenever another connection has committed; a few microseconds, and no file access."""
     return connection.pragma("data_version")
-
-
-class RunningChain:
-    """The chain's hash up to each row of a window, which begins with the head before it."""
-
-    def __init__(self) -> None:
-        self._hash: bytes | None = None
-
-    def step(self, *given: Any) -> None:
-        head, sequence, content = given
-        self._hash = next_hash(self._hash or head or NO_HASH, sequence, content)
-
-    def value(self) -> bytes | None:
-        return self._hash
-
-    final = value
-
-    def inverse(self, *_: Any) -> None:
-        raise AssertionError("a chain begins with the window and only grows")
-
-
-def add_functions(connection: apsw.Connection) -> None:
-    """Functions that migrations and statements need and SQLite lacks."""
-
-    def sha256(*given: Any) -> Any:
-        return hashlib.sha256(str(given[0]).encode()).digest()
-
-    def crc(*given: Any) -> Any:
-        return crc32(str(given[0]).encode())
-
-    def lowered(*given: Any) -> Any:
-        # SQLite's `lower` only handles ASCII letters.
-        return str(given[0]).lower()
-
-    def drawn(*given: Any) -> Any:
-        return draw(*given)
-
-    def hashed(*given: Any) -> Any:
-        salt, address = given
-        return None if address is None else address_hash(salt, address)
-
-    connection.create_scalar_function("sha256", sha256, 1, deterministic=True)
-    connection.create_scalar_function("crc32", crc, 1, deterministic=True)
-    connection.create_scalar_function("lowered", lowered, 1, deterministic=True)
-    connection.create_window_function("outrider_chain", RunningChain, 3)
-    connection.create_scalar_function("outrider_draw", drawn, 2, deterministic=True)
-    connection.create_scalar_function("outrider_address_hash", hashed, 2, deterministic=True)
 
 
 def _with_times(row: Sequence[Any], times: tuple[int, ...]) -> list[Any]:

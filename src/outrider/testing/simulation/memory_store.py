@@ -4,7 +4,7 @@ A transaction may be refused before it begins, and its acknowledgement may be lo
 committed. A process may die before it, or after it and before it hears of it.
 """
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +13,10 @@ import apsw
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.restored_database import DatabasePlace
 from outrider.ports.store import Announced, Result, Transaction
-from outrider.stores.sqlite.store import SqliteStore, add_functions
+from outrider.stores.sqlite.connections import translated
+from outrider.stores.sqlite.functions import add_functions
+from outrider.stores.sqlite.migrating import migrate
+from outrider.stores.sqlite.store import SqliteStore
 from outrider.testing.simulation.process import Process
 
 FASTEST_SECONDS, SLOWEST_SECONDS = 0.000_2, 0.004
@@ -51,14 +54,17 @@ class MemoryStore(SqliteStore):
         try:
             result = self._run(self._database, begin, transaction)
         except apsw.Error as error:
-            raise self._translated(error) from error
+            raise translated(error, self._path) from error
         await self._process.take(FASTEST_SECONDS, SLOWEST_SECONDS)
         if self._process.random.random() < self._faults.unacknowledged_rate:
             raise StoreUnavailable("the connection was lost")
         return result
 
     def make_tables(self) -> None:
-        self._migrate(self._database)
+        migrate(self._database)
+
+    def give_way(self, while_true: Callable[[], bool]) -> None:
+        """It has no queue in which a large window could be ahead of a single message."""
 
     async def migrate(self) -> Sequence[str]:
         return ()

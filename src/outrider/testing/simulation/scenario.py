@@ -22,7 +22,7 @@ from outrider.domain.states import TERMINAL_RUNS, Channel
 from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.kernel.transactions.phase_controls import Control
-from outrider.stores.sqlite.store import time_to_text
+from outrider.stores.sqlite.values import time_to_text
 from outrider.testing.launches import launch, message, observe, people
 from outrider.testing.simulation.memory_store import StoreFaults
 from outrider.testing.simulation.process import Process
