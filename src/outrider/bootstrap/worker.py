@@ -31,6 +31,7 @@ from outrider.kernel.delivery.reservations import Reserver
 from outrider.kernel.delivery.result_closer import ResultCloser
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
 from outrider.kernel.delivery.target_gate import TargetGate
+from outrider.kernel.delivery.target_holds import TargetHolds
 from outrider.kernel.receipts.doubt_composer import DoubtComposer
 from outrider.kernel.receipts.doubt_settler import DoubtSettler
 from outrider.kernel.receipts.found_messages import FoundMessages
@@ -166,7 +167,8 @@ class WorkerParts:
     async def get_ready(self) -> None:
         self._shared.gateways.get_ready()
         await self.processor.get_ready()
-        await self._inspect_setup(SetupInspector(self.routes, self.gate, self._filter))
+        holds = TargetHolds(self._foundation, self.gate)
+        await self._inspect_setup(SetupInspector(self.routes, self.gate, holds, self._filter))
         with suppress(StoreUnavailable):
             # Before the first call: later, nobody may be left to say how it was made. What is made
             # while the database is away is noted by the settler's own loop.

@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from outrider.documents import Document, Problems, json_path, key_field
-from outrider.documents.campaign import CHANNELS_WITH_SUBJECT
+from outrider.documents.campaign_messages import CHANNELS_WITH_SUBJECT
 from outrider.documents.templates import Body, Subject, TemplateCheck, TemplateContext
 from outrider.domain.addresses import normalise_email, normalise_phone
 from outrider.domain.purposes import checked_topic

@@ -34,6 +34,7 @@ from outrider.kernel.delivery.result_closer import ResultCloser
 from outrider.kernel.delivery.right_of_way import RightOfWay
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
 from outrider.kernel.delivery.target_gate import TargetGate
+from outrider.kernel.delivery.target_holds import TargetHolds
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions.claims import Claim, ClaimedLane
 from outrider.kernel.transactions.closing import ClosedAttempt
@@ -81,6 +82,7 @@ class GatewayCaller:
         self.tracer = tracer
         self._shortages = shortages
         self.gate = gate
+        self._holds = TargetHolds(foundation, gate)
         self.permits = permits
         self._journal = journal
         self.clock = foundation.clock
@@ -113,7 +115,7 @@ class GatewayCaller:
         """The target cannot be called because of its configuration. Returns when to check again."""
         key = self.gate.door_key(job.scope, contract.submission_target, contract.gateway_url)
         door = key if own_door else key.shared
-        return await self.gate.hold(key, problem.message, door)
+        return await self._holds.hold(key, problem.message, door)
 
     async def call(
         self, route: Route, key: DoorKey, passes: Passes, attempt: OpenAttempt, *, first: bool

@@ -13,8 +13,6 @@ from cachetools import LRUCache
 
 from outrider.domain.call_results import (
     POOL_TIMEOUT,
-    SETUP_WRONG,
-    TARGET_SETUP,
     Accepted,
     AttemptError,
     CallResult,
@@ -35,10 +33,8 @@ from outrider.domain.targets import (
     Report,
     TargetPolicy,
     admit,
-    hold,
     merged,
     report,
-    reset,
     throttle_reports,
 )
 from outrider.kernel.delivery.call_slots import CallSlots
@@ -94,7 +90,8 @@ class TargetGate:
         self._scopes[str(scope.workspace_id)] = scope
         return DoorKey(submission_target, gateway_url, str(scope.workspace_id))
 
-    def _scope_of(self, key: DoorKey) -> Scope:
+    def scope_of(self, key: DoorKey) -> Scope:
+        """The workspace that asked for this door."""
         return self._scopes.get(key.workspace_id, DEFAULT_SCOPE)
 
     def slots(self, key: DoorKey, gateway: Gateway) -> CallSlots:
@@ -133,11 +130,11 @@ class TargetGate:
     def is_down(self, key: DoorKey) -> bool:
         """As far as is known here; not when the next probe is due, which has to be a real call."""
         now = self._clock.now()
-        return self._door(key.shared).is_down_at(now) or self._door(key).is_down_at(now)
+        return self.door(key.shared).is_down_at(now) or self.door(key).is_down_at(now)
 
     async def ask(self, key: DoorKey, gateway: Gateway, want: int) -> Passes | ComeBack:
         policy, now = self.policy(key.submission_target), self._clock.now()
-        shared, own = self._door(key.shared), self._door(key)
+        shared, own = self.door(key.shared), self.door(key)
         await self._publish(key, key.shared, shared)
         await self._publish(key, key, own)
         if policy.rate_per_second is None and shared.is_trusted(now) and own.is_trusted(now):
@@ -207,10 +204,11 @@ class TargetGate:
 
     async def publish(self, key: DoorKey) -> None:
         """Publish this door's unreported changes to the other workers."""
-        await self._publish(key, key.shared, self._door(key.shared))
-        await self._publish(key, key, self._door(key))
+        await self._publish(key, key.shared, self.door(key.shared))
+        await self._publish(key, key, self.door(key))
 
-    def _door(self, key: DoorKey) -> LocalDoor:
+    def door(self, key: DoorKey) -> LocalDoor:
+        """What this process knows of it."""
         if key not in self._doors:
             self._doors[key] = LocalDoor()
         return self._doors[key]
@@ -227,59 +225,6 @@ class TargetGate:
         door.unreported.append(Report(epoch, held=1, reason=words))
         if door.epoch == epoch:
             door.shut()
-
-    async def hold(self, key: DoorKey, problem: str, door_key: DoorKey | None = None) -> datetime:
-        """Close the door because calls cannot even be made; returns when to check again.
-
-        It is the shared door, unless another is named; then only the default workspace, which owns
-        that configuration, is notified of the problem.
-        """
-        policy, now = self.policy(key.submission_target), self._clock.now()
-        closing = door_key or key.shared
-        local = self._door(closing)
-        if local.closed_until is not None and now < local.closed_until:
-            return local.closed_until
-        words = f"{TARGET_SETUP}: {problem}"
-        reason = words if closing.workspace_id else SETUP_WRONG
-
-        def change(door: Door) -> tuple[Door, tuple[Door, Door]]:
-            if door.opens_at is not None and now < door.opens_at:
-                return door, (door, door)
-            after = hold(door, policy, reason, now)
-            return after, (door, after)
-
-        before, after = await self._writer.change(
-            self._scope_of(key), closing, policy, change, now, words
-        )
-        local.shut()
-        local.learn(after, now, self._limits.gate_trust_seconds)
-        assert after.opens_at is not None
-        self._writer.log_change(closing, before, replace(after, reason=words))
-        return after.opens_at
-
-    async def held_for(self, why: str) -> set[DoorKey]:
-        """The doors that are closed for this reason."""
-        doors = await self._store.read(targets.all_doors(self._limits.page_items))
-        return {
-            key
-            for key, door in doors.items()
-            if not door.is_open and (door.reason or "").startswith(why)
-        }
-
-    async def open_again(self, key: DoorKey, why_held: str) -> None:
-        """Open the door if this was the only reason it was held."""
-        policy, now = self.policy(key.submission_target), self._clock.now()
-
-        def change(door: Door) -> tuple[Door, tuple[Door, Door]]:
-            is_resolved = not door.is_open and (door.reason or "").startswith(why_held)
-            after = reset(door, now) if is_resolved else door
-            return after, (door, after)
-
-        before, after = await self._writer.change(
-            self._scope_of(key), key.shared, policy, change, now
-        )
-        self._door(key.shared).learn(after, now, self._limits.gate_trust_seconds)
-        self._writer.log_change(key.shared, before, after)
 
     def _throttled(self, key: DoorKey, passes: Passes, result: Throttled) -> None:
         slots = self._slots.get(key.shared)
@@ -329,7 +274,7 @@ class TargetGate:
 
         try:
             before, after = await self._writer.change(
-                self._scope_of(asked), key, policy, change, now
+                self.scope_of(asked), key, policy, change, now
             )
         except StoreUnavailable:
             # The others learn of it when the store is back.
@@ -378,17 +323,17 @@ class TargetGate:
 
         own = await self._store.write(targets.change_door(key, policy, change_own, now))
         if own.wait_until is not None:
-            self._door(key).learn(own.door, now, self._limits.gate_trust_seconds)
+            self.door(key).learn(own.door, now, self._limits.gate_trust_seconds)
             return ComeBack(own.wait_until)
         shared = await self._store.write(targets.change_door(key.shared, policy, change, now))
-        self._door(key.shared).learn(shared.door, now, self._limits.gate_trust_seconds)
-        self._door(key).learn(own.door, now, self._limits.gate_trust_seconds)
+        self.door(key.shared).learn(shared.door, now, self._limits.gate_trust_seconds)
+        self.door(key).learn(own.door, now, self._limits.gate_trust_seconds)
         if shared.wait_until is not None:
             if own.is_probe:
-                self._door(key).unreported.append(Report(own.door.epoch, unused=1))
+                self.door(key).unreported.append(Report(own.door.epoch, unused=1))
             return ComeBack(shared.wait_until)
         return Passes(
-            min(own.granted, shared.granted), self._door(key.shared), self._door(key),
+            min(own.granted, shared.granted), self.door(key.shared), self.door(key),
             shared.door.epoch, own.door.epoch, is_probe=own.is_probe or shared.is_probe,
             is_own_probe=own.is_probe and not shared.is_probe,
         )  # fmt: skip
