@@ -5,7 +5,7 @@ import asyncio
 import time
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 from outrider.bootstrap import Outrider
@@ -36,6 +36,7 @@ class DomainServer:
         """When each domain's messages were accepted."""
         self.at_once: Counter[str] = Counter()
         self.most_at_once: Counter[str] = Counter()
+        self._released = asyncio.Event()
 
     async def __call__(self, reader: Reader, writer: Writer) -> None:
         _say(writer, "220 ready")
@@ -59,10 +60,17 @@ class DomainServer:
         self.at_once[domain] += 1
         self.most_at_once[domain] = max(self.most_at_once[domain], self.at_once[domain])
         try:
-            await asyncio.sleep(self.seconds.get(domain, 0.0))
+            with suppress(TimeoutError):
+                async with asyncio.timeout(self.seconds.get(domain, 0.0)):
+                    await self._released.wait()
         finally:
             self.at_once[domain] -= 1
         self.taken[domain].append(time.monotonic())
+
+    def release(self) -> None:
+        """Nothing takes long any more."""
+        self.seconds.clear()
+        self._released.set()
 
     def count(self, domain: str) -> int:
         return len(self.taken[domain])

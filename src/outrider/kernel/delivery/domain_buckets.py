@@ -14,6 +14,8 @@ TURNS_PER_SECOND = 20.0
 MESSAGES_PER_TURN = 100
 """How many messages come back together to a domain without a rate, and how often."""
 LONGEST_TURN_SECONDS = 60.0
+ANSWERS_LATELY_SECONDS = 5.0
+"""A domain that has ended no call for so long may be hanging."""
 
 
 @dataclass
@@ -28,6 +30,8 @@ class Bucket:
     epoch: int = 0
     is_probing: bool = False
     in_use: int = 0
+    ended_at: float = float("-inf")
+    """When a call to it ended last, by a monotonic clock."""
     share: int | None = None
     share_until: datetime | None = None
     next_turn: datetime | None = None
@@ -54,6 +58,10 @@ class Bucket:
         if self.limits.connections is None:
             return self.most_at_once
         return 0 if self.share_is_old(now) else self.share or 0
+
+    def answers(self, monotonic: float) -> bool:
+        """Whether calls to it have been ending lately."""
+        return monotonic - self.ended_at < ANSWERS_LATELY_SECONDS
 
     def is_idle(self, now: datetime) -> bool:
         return not (

@@ -23,8 +23,9 @@ from outrider.ports.mail_providers import MailProviders
 
 NO_DOMAIN = ""
 """The bucket of what has no mail address: nothing limits it."""
-LEFT_FOR_OTHERS = 4
-"""One domain takes at most three quarters of a route's calls at once, however slow it is."""
+PARTS = 4
+"""A domain that has not answered lately has at most one of these parts of a route's calls, and the
+last part is for domains with less than one: three that hang leave some for the others."""
 
 
 class RouteShape:
@@ -45,7 +46,11 @@ class RouteShape:
         self._providers = providers
         self._shaping = shaping
         self._key = key
-        self._most_at_once = max(1, concurrency - concurrency // LEFT_FOR_OTHERS)
+        self._concurrency = concurrency
+        self._part = max(1, concurrency // PARTS)
+        self._most_at_once = max(1, concurrency - self._part)
+        self._in_use = 0
+        """Calls in flight, to all domains together."""
         self._worker_id = worker_id
         self._buckets: dict[str, Bucket] = {}
         self._called: dict[OutboxId, tuple[str, int]] = {}
@@ -73,11 +78,21 @@ class RouteShape:
         """How many calls may begin without asking the database."""
         if name == NO_DOMAIN:
             return self.limits.domain_calls
-        return self.bucket(name).free(self.clock.now())
+        bucket = self.bucket(name)
+        return min(bucket.free(self.clock.now()), self._room(bucket))
+
+    def _room(self, bucket: Bucket) -> int:
+        """How many more calls this domain may have, next to those of the others."""
+        left, of_its_part = self._concurrency - self._in_use, self._part - bucket.in_use
+        room = min(left, of_its_part)
+        if bucket.answers(self.clock.monotonic()):
+            room = max(room, left - self._part)
+        return max(0, room)
 
     def take(self, name: str) -> None:
         if name != NO_DOMAIN:
             self.bucket(name).take()
+            self._in_use += 1
 
     async def draw(self, queued: Mapping[str, int]) -> None:
         """Ask for calls to these domains, and report what has been learned. Domains without limits
@@ -122,7 +137,8 @@ class RouteShape:
             if name == NO_DOMAIN:
                 continue
             bucket, calls = self.bucket(name), 0
-            if queued.get(name) and not bucket.free(now) and bucket.may_ask(now):
+            has_to_ask = not bucket.free(now) and bucket.may_ask(now)
+            if queued.get(name) and has_to_ask and self._room(bucket):
                 calls = min(queued[name], self.limits.domain_calls)
                 bucket.return_probe()
             if not calls and not bucket.unreported:
@@ -159,6 +175,7 @@ class RouteShape:
         for name, count in left.items():
             if name != NO_DOMAIN and count:
                 self.bucket(name).put_back(count)
+                self._in_use -= count
         self.changed.set()
 
     def may_begin(self, attempt: OpenAttempt) -> bool:
@@ -174,6 +191,8 @@ class RouteShape:
         name, epoch = found
         bucket = self.bucket(name)
         bucket.in_use -= 1
+        self._in_use -= 1
+        bucket.ended_at = self.clock.monotonic()
         self.changed.set()
         about = about_the_domain(result, {name, domain_of(attempt.address) or name})
         if about is not None:
