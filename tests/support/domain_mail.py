@@ -10,6 +10,7 @@ from pathlib import Path
 
 from outrider.bootstrap import Outrider
 from outrider.domain.recipients import Recipient, recipient
+from outrider.ports.clock import Clock
 from outrider.settings import TargetSettings
 from outrider.testing.launches import target
 from tests.support.broken_server import Reader, Writer, serving
@@ -100,7 +101,12 @@ def mixed(*groups: Iterable[Recipient]) -> list[Recipient]:
 
 @asynccontextmanager
 async def shaped(
-    database: str, folder: Path, server: DomainServer, **settings: object
+    database: str,
+    folder: Path,
+    server: DomainServer,
+    *,
+    clock: Clock | None = None,
+    **settings: object,
 ) -> AsyncIterator[Outrider]:
     """Outrider, with this server behind its mail target; its DNS knows `ZONE`."""
     usual = {"retry_first_seconds": 0.1, "retry_factor": 1, "concurrency": 8}
@@ -108,6 +114,11 @@ async def shaped(
     async with name_server(ZONE) as names, serving(server) as port:
         entry = target(NAME, "smtp", f"smtp://127.0.0.1:{port}", maxAttempts=2)
         async with opened(
-            database, folder, entry, targets={NAME: made}, nameservers=[names.address]
+            database,
+            folder,
+            entry,
+            clock=clock,
+            targets={NAME: made},
+            nameservers=[names.address],
         ) as outrider:
             yield outrider

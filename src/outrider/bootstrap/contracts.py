@@ -39,31 +39,35 @@ def target_policy(settings: TargetSettings) -> TargetPolicy:
     rate = settings.rate_per_second
     return TargetPolicy(
         rate_per_second=rate,
+        connections=settings.connections,
         burst=settings.burst or max(1, int(rate or 1)),
         breaker_failures=settings.breaker_failures,
         breaker_seconds=settings.breaker_seconds,
         retry=_retry(settings),
         fallback=settings.fallback,
         fallback_when_down=settings.fallback_when_down,
-        warm_up=_warm_up(settings),
+        warm_up=_warm_up(settings.warm_up, settings.warm_up_zone),
         domains=_domains(settings),
     )
 
 
 def _domains(settings: TargetSettings) -> DomainShaping | None:
     rate, connections = settings.domain_rate_per_second, settings.domain_connections
-    if not (settings.shape_domains or rate or connections or settings.domains):
+    days = settings.domain_warm_up
+    if not (settings.shape_domains or rate or connections or days or settings.domains):
         return None
+    zone = settings.warm_up_zone
     named = {
-        domain.lower(): DomainLimits(each.rate_per_second, each.connections)
+        domain.lower(): DomainLimits(
+            each.rate_per_second, each.connections, _warm_up(each.warm_up, zone)
+        )
         for domain, each in settings.domains.items()
     }
-    return DomainShaping(DomainLimits(rate, connections), named)
+    return DomainShaping(DomainLimits(rate, connections, _warm_up(days, zone)), named)
 
 
-def _warm_up(settings: TargetSettings) -> WarmUpPlan | None:
-    days = settings.warm_up
-    return None if days is None else WarmUpPlan(tuple(days), settings.warm_up_zone)
+def _warm_up(days: list[int] | None, zone: str) -> WarmUpPlan | None:
+    return None if days is None else WarmUpPlan(tuple(days), zone)
 
 
 def _retry(settings: TargetSettings) -> RetrySchedule | None:

@@ -63,7 +63,7 @@ class DeliveryRoles(ContractRoles, AccessRoles):
 
     @cached_property
     def warm_ups(self) -> WarmUpKeeper:
-        return WarmUpKeeper(self.policies)
+        return WarmUpKeeper(self.policies, lambda: self.mail_providers)
 
     @cached_property
     def doubt_resolver(self) -> DoubtResolver:

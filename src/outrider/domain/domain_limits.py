@@ -5,6 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field, replace
 
 from outrider.domain.call_results import CallResult, Closes, Throttled
+from outrider.domain.warm_up import WarmUpPlan
 
 BACKOFF_MOST_SECONDS = 300.0
 """How long a mailbox provider that keeps deferring is left alone before the next message tries."""
@@ -18,6 +19,7 @@ class DomainLimits:
 
     rate_per_second: float | None = None
     connections: int | None = None
+    warm_up: WarmUpPlan | None = None
 
 
 UNLIMITED = DomainLimits()
@@ -32,6 +34,11 @@ class DomainShaping:
 
     def limits(self, domain: str) -> DomainLimits:
         return self.named.get(domain, self.usual)
+
+    @property
+    def warms_up(self) -> bool:
+        """Whether any domain has a warm-up plan."""
+        return any(each.warm_up is not None for each in (self.usual, *self.named.values()))
 
 
 def domain_of(address: str | None) -> str | None:

@@ -48,6 +48,8 @@ class TargetPolicy:
     warm_up: WarmUpPlan | None = None
     domains: DomainShaping | None = None
     """None: recipient domains are not told apart."""
+    connections: int | None = None
+    """The most calls at once of all workers together; None: as many as the target takes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,5 @@
-"""A warm-up plan: how many messages a target sends on each of its first days, as pure state.
+"""A warm-up plan: how many messages a target sends on each of its first days, as pure state. A
+recipient domain of it may have a plan of its own.
 
 A day counts once something was sent on it, so a plan does not advance over days without messages.
 After the last day there is no limit.
@@ -39,9 +40,11 @@ class WarmUpPlan:
 class WarmUp:
     """A target's plan, and what this process knows of it; the database counts."""
 
-    def __init__(self, submission_target: str, plan: WarmUpPlan) -> None:
+    def __init__(self, submission_target: str, plan: WarmUpPlan, domain: str = "") -> None:
         self.submission_target = submission_target
         self.plan = plan
+        self.domain = domain
+        """Whose messages count: those to this domain or mailbox provider; without one, all."""
         self.is_over = False
         self._used_up_until: datetime | None = None
 

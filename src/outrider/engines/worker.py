@@ -63,6 +63,7 @@ class EngineWorker:
             loops = [
                 group.create_task(self._closer.run(), name="result closer"),
                 group.create_task(self._processor.keep_leases(), name="lease keeper"),
+                group.create_task(self._caller.gate.shares.keep(), name="call shares"),
                 group.create_task(self._permits.run(), name="call permits"),
                 group.create_task(self._rescuer.run(), name="lease rescuer"),
                 group.create_task(self._settle_doubts(), name="doubt settler"),

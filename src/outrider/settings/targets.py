@@ -69,6 +69,8 @@ class DomainSettings(BaseModel):
     """Messages per second, of all workers together."""
     connections: int | None = Field(default=None, ge=1, le=1_000)
     """Calls at the same time, of all workers together."""
+    warm_up: Annotated[list[WarmUpMessages], Field(min_length=1, max_length=366)] | None = None
+    """The most messages to it on each of its first days, within the target's own plan."""
 
 
 class OptOutAnswers(BaseModel):
@@ -125,7 +127,9 @@ class TargetSettings(BaseModel):
     timeout_seconds: float | None = Field(default=None, gt=0, le=300)
     """How long one call may take; defaults to the gateway family's."""
     concurrency: int | None = Field(default=None, ge=1, le=1_000)
-    """How many calls may be open at once."""
+    """How many calls each process may have open at once."""
+    connections: int | None = Field(default=None, ge=1, le=100_000)
+    """How many calls all processes together may have open at once."""
     rate_per_second: float | None = Field(default=None, gt=0, le=1_000_000)
     """How many messages per second may be sent, by all workers together."""
     burst: int | None = Field(default=None, ge=1, le=1_000_000)
@@ -155,6 +159,11 @@ class TargetSettings(BaseModel):
     """Messages per second to each domain without its own limits; it turns `shape_domains` on."""
     domain_connections: int | None = Field(default=None, ge=1, le=1_000)
     """Calls at the same time to each of these domains; it turns `shape_domains` on."""
+    domain_warm_up: Annotated[list[WarmUpMessages], Field(min_length=1, max_length=366)] | None = (
+        None
+    )
+    """The most messages to each of these domains on each of its first days; it turns
+    `shape_domains` on."""
     domains: dict[str, DomainSettings] = Field(default_factory=dict)
     """Recipient domains and mailbox providers with their own limits; turns `shape_domains` on."""
     remembers_references: str | None = None

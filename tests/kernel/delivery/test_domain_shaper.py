@@ -110,8 +110,10 @@ async def test_two_workers_together_keep_to_the_connections_of_a_domain(
     server = DomainServer()
     server.seconds = {"slow.test": 0.03}
     async with AsyncExitStack() as stack:
-        limits = {"domains": {"slow.test": {"connections": 3}}, "concurrency": 6}
-        first = await stack.enter_async_context(shaped(database, tmp_path, server, **limits))
+        domains = {"slow.test": {"connections": 3}}
+        first = await stack.enter_async_context(
+            shaped(database, tmp_path, server, domains=domains, concurrency=6)
+        )
         audience = mixed(people_at("slow.test", 40), people_at("fast.test", 40))
         run_id = await launch(first, [MAIL], audience, batch_size=10)
         await stack.enter_async_context(working(first, worker_id=WorkerId("a")))

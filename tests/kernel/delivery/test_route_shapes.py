@@ -6,7 +6,7 @@ from datetime import timedelta
 from outrider.domain.domain_limits import DomainLimits, DomainShaping
 from outrider.domain.ids import WorkerId
 from outrider.kernel.delivery.domain_buckets import ANSWERS_LATELY_SECONDS
-from outrider.kernel.delivery.route_shapes import NO_DOMAIN, RouteShape
+from outrider.kernel.delivery.route_shapes import RouteShape
 from outrider.kernel.transactions import domain_doors
 from outrider.kernel.transactions.targets import DoorKey
 from outrider.limits.kernel import Limits
@@ -50,18 +50,6 @@ def answering(
     for domain in ("plain.test", "rate.test", "few.test", "mailhost.test"):
         made.bucket(domain).ended_at = clock.monotonic()
     return made
-
-
-async def test_domains_of_one_provider_have_one_bucket_unless_they_are_named(store: Store) -> None:
-    found = await shape(store, FakeClock(START)).buckets_of(
-        {"a@one.test", "b@two.test", "c@rate.test", None}
-    )
-    assert found == {
-        "a@one.test": "mailhost.test",
-        "b@two.test": "mailhost.test",
-        "c@rate.test": "rate.test",
-        None: NO_DOMAIN,
-    }
 
 
 async def test_a_domain_without_limits_or_problems_is_never_written(store: Store) -> None:

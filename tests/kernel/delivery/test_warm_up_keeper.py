@@ -21,6 +21,7 @@ from outrider.kernel.transactions import ledger_items, policy_holds
 from outrider.kernel.transactions.ledger_items import Item
 from outrider.settings import TargetSettings
 from outrider.testing.launches import launch, message, observe, people, target
+from tests.support.domain_mail import NAME, DomainServer, mixed, people_at, shaped
 from tests.support.eventually import eventually
 from tests.support.whole_runs import SteppedClock, items_of, opened, working
 
@@ -186,6 +187,59 @@ async def test_four_workers_send_exactly_the_days_part_and_the_opted_out_do_not_
         _, accounting = await observe(outrider, run_id)
         assert (accounting.sent, accounting.skipped) == (57, 40)
         assert sandbox.deliveries.total() == 57
+
+
+async def test_a_recipient_domain_follows_a_plan_of_its_own_within_its_targets(
+    database: str, tmp_path: Path
+) -> None:
+    """Two domains of one mailbox provider share its plan; a domain without one has the rest."""
+    clock, server = SteppedClock(EVENING), DomainServer()
+    settings = {
+        "warm_up": [20, 100],
+        "warm_up_zone": "Europe/Amsterdam",
+        "domains": {"mailhost.test": {"warm_up": [4, 9]}, "slow.test": {"warm_up": [2, 6]}},
+    }
+    async with shaped(database, tmp_path, server, clock=clock, **settings) as outrider:
+        scene = Scene(outrider, clock, Sandbox())
+        domains = ("one.test", "two.test", "slow.test", "fast.test")
+        audience = mixed(*(people_at(each, 8) for each in domains))
+        run_id = await launch(outrider, [message(Channel.EMAIL, NAME)], audience, batch_size=16)
+
+        async def sent(shared: int, slow: int, fast: int) -> bool:
+            counts = [server.count(each) for each in domains]
+            return [counts[0] + counts[1], *counts[2:]] == [shared, slow, fast]
+
+        async with working(outrider, worker_id=WorkerId("a")), working(outrider):
+            await scene.until_waiting(run_id, 18)
+            await scene.until(lambda: sent(4, 2, 8))
+            await clock.step(2 * 3_600)
+            await scene.until_waiting(run_id, 3)
+            await scene.until(lambda: sent(13, 8, 8))
+            await clock.step(DAY)
+            await scene.until(lambda: sent(16, 8, 8))
+
+
+async def test_the_plan_of_every_other_domain_holds_single_messages_too(
+    database: str, tmp_path: Path
+) -> None:
+    clock, server = SteppedClock(EVENING), DomainServer()
+    async with shaped(database, tmp_path, server, clock=clock, domain_warm_up=[2]) as outrider:
+        scene = Scene(outrider, clock, Sandbox())
+        made = [
+            Submission(f"{at}-{each}", NAME, {"to": f"p{each}@{at}", "subject": "Hi", "body": "Hi"})
+            for each in range(4)
+            for at in ("slow.test", "fast.test")
+        ]
+        answers = await outrider.submissions.submit_all(DEFAULT_SCOPE, made)
+        ids = [answer[0].outbox_id for answer in answers if isinstance(answer, tuple)]
+
+        async def four_wait() -> bool:
+            items = await outrider.store.read(ledger_items.items(DEFAULT_SCOPE, ids))
+            return [each.waits_for for each in items].count("warm_up") == 4
+
+        async with working(outrider):
+            await scene.until(four_wait)
+            assert (server.count("slow.test"), server.count("fast.test")) == (2, 2)
 
 
 def test_only_targets_with_a_plan_are_kept() -> None:

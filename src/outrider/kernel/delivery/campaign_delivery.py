@@ -62,7 +62,7 @@ from outrider.kernel.transactions import (
 from outrider.kernel.transactions.claims import Claim, ClaimedJob
 from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import JobContext, LedgerRow, Member
-from outrider.kernel.transactions.reserving import Capped, Draft, Warming
+from outrider.kernel.transactions.reserving import Capped, Draft
 from outrider.kernel.transactions.screening import Ending, HeldBack, hold_back
 from outrider.kernel.transactions.settlement import LeaseLost, settle_job
 from outrider.limits.campaigns import DRAFT_WINDOW_ITEMS
@@ -361,8 +361,7 @@ class CampaignDelivery:
                 return []
             if screen.cap is not None:
                 capped = Capped(screen.cap, screen.is_exempt, screen.beyond_cap)
-            if screen.warm_up is not None and context.attempt_contract_id is None:
-                warming = Warming(screen.warm_up, partial(screen.beyond_plan, screen.warm_up))
+            warming = await self._screens.warming(context, screen, drafts)
         opened = await self._reserver.reserve(context, drafts, capped, warming)
         self._observer.after(Stage.OPEN)
         return opened

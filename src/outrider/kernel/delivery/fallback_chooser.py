@@ -19,7 +19,7 @@ class FallbackChooser:
         """Whether the target is down, wants it, and the fallback is neither down nor new itself."""
         if not self._gate.policy(contract.submission_target).fallback_when_down:
             return False
-        if self._warm_ups.of(other.submission_target) is not None:
+        if self._warm_ups.is_warming(other.submission_target):
             return False
         return self._is_down(scope, contract) and not self._is_down(scope, other)
 

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import partial
 from typing import NamedTuple
 
 import msgspec
@@ -19,7 +20,7 @@ from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.screen_policies import FrequencyCap, WaitsFor, WhenReached
 from outrider.domain.sending_hours import PhoneZones, Wait
 from outrider.domain.states import Channel, ItemStatus
-from outrider.domain.warm_up import WarmUp
+from outrider.domain.warm_up import WarmUp, WarmUpPlan
 from outrider.kernel.delivery.hours_judge import HoursJudge, Zones
 from outrider.kernel.delivery.policy_keeper import PolicyKeeper
 from outrider.kernel.delivery.unknown_zones import UnknownZones
@@ -28,7 +29,7 @@ from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import campaigns
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.kernel.transactions.ledger import JobContext, Member
-from outrider.kernel.transactions.reserving import Draft
+from outrider.kernel.transactions.reserving import Draft, Warming
 from outrider.ports.clock import Clock
 
 log = structlog.get_logger()
@@ -133,10 +134,9 @@ class MemberScreen:
                 )
         return kept
 
-    def beyond_plan(self, warm_up: WarmUp, drafts: Sequence[Draft]) -> None:
+    def beyond_plan(self, plan: WarmUpPlan, drafts: Sequence[Draft]) -> None:
         """They wait for the next day of the plan."""
-        next_day = warm_up.plan.next_day(self.clock.now())
-        self.hold(drafts, Wait(next_day, WaitsFor.WARM_UP))
+        self.hold(drafts, Wait(plan.next_day(self.clock.now()), WaitsFor.WARM_UP))
 
     def hold(self, held: Sequence[Draft | Member], wait: Wait) -> None:
         for each in held:
@@ -197,6 +197,21 @@ class MemberScreens:
             None if local is None else campaigns.read_local_launch(local),
             warm_up,
         )
+
+    async def warming(
+        self, context: JobContext, screen: MemberScreen, drafts: Sequence[Draft]
+    ) -> Warming | None:
+        """The warm-up plans that these drafts count in; None: there is none for any of them. A
+        fallback follows no plan."""
+        target = context.asset.message.submission_target
+        if context.attempt_contract_id is not None or not self._warm_ups.is_warming(target):
+            return None
+        plans_of = await self._warm_ups.plans(target, {draft.address for draft in drafts})
+        if plans_of is None:
+            return None
+        plans = {draft.id: plans_of(draft.address) for draft in drafts}
+        first = next(each for found in plans.values() for each in found)
+        return Warming(plans, partial(screen.beyond_plan, first.plan))
 
     async def record_exemptions(self, context: JobContext, screen: MemberScreen) -> None:
         """That messages are sent although others would have had to wait."""

@@ -180,7 +180,7 @@ class Reserver:
         """Open due items that are not open yet; a single statement while most of the lane's lease
         is left, and neither a frequency cap nor a warm-up plan has to be looked at."""
         now = self._clock.now()
-        is_counted = capped is not None or self._warm_ups.of(route.submission_target) is not None
+        is_counted = capped is not None or self._warm_ups.is_warming(route.submission_target)
         if is_counted or lane.lease_expires_at - now < self._lease / 2:
             return await self.reopen(lane, route, drafts, abandoned=False, capped=capped)
         rows = await self._store.write(
@@ -221,7 +221,7 @@ class Reserver:
                 now,
                 abandoned=abandoned,
                 capped=capped,
-                warming=self._warming(route, drafts, now),
+                warming=await self._warming(route, drafts, now),
             )
         )
         if isinstance(reopened, Hold):
@@ -229,13 +229,16 @@ class Reserver:
         self._confirm(job, lease_end, asked_at)
         return _attempts(job, reopened, drafts, lease_end)
 
-    def _warming(self, route: Route, drafts: Drafts, now: datetime) -> WarmingWindow | None:
-        warm_up = self._warm_ups.of(route.submission_target)
-        if warm_up is None:
+    async def _warming(self, route: Route, drafts: Drafts, now: datetime) -> WarmingWindow | None:
+        target = route.submission_target
+        addresses = {each: draft.address for each, (draft, _) in drafts.items()}
+        plans_of = await self._warm_ups.plans(target, set(addresses.values()))
+        if plans_of is None:
             return None
+        plans = {each: plans_of(address) for each, address in addresses.items()}
+        next_day = next(each for found in plans.values() for each in found).plan.next_day(now)
 
         def held_back(beyond: Sequence[OutboxId]) -> HeldBack:
-            next_day = warm_up.plan.next_day(now)
             deferred = []
             for place, each in enumerate(beyond):
                 # Items deferred together go in the order in which they would have gone.
@@ -244,7 +247,7 @@ class Reserver:
                 deferred.append(Deferral(each, until, WaitsFor.WARM_UP.value, deadline))
             return HeldBack(deferred, [], [])
 
-        return WarmingWindow(warm_up, held_back)
+        return WarmingWindow(plans, held_back)
 
 
 def _first_attempts(

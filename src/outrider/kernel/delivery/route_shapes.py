@@ -14,6 +14,7 @@ from outrider.domain.domain_limits import DomainShaping, about_the_domain, domai
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.ids import OutboxId, WorkerId
 from outrider.kernel.delivery.domain_buckets import Bucket
+from outrider.kernel.delivery.domain_names import NO_DOMAIN, bucket_names
 from outrider.kernel.delivery.reservations import OpenAttempt
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import domain_doors
@@ -21,8 +22,6 @@ from outrider.kernel.transactions.domain_doors import CallsWanted, Drawn
 from outrider.kernel.transactions.targets import DoorKey
 from outrider.ports.mail_providers import MailProviders
 
-NO_DOMAIN = ""
-"""The bucket of what has no mail address: nothing limits it."""
 PARTS = 4
 """A domain that has not answered lately has at most one of these parts of a route's calls, and the
 last part is for domains with less than one: three that hang leave some for the others."""
@@ -65,14 +64,7 @@ class RouteShape:
         return found
 
     async def buckets_of(self, addresses: Collection[str | None]) -> Mapping[str | None, str]:
-        """The bucket of each address: its own domain if that has limits, else its provider's."""
-        domains = {address: domain_of(address) for address in addresses}
-        asked = {each for each in domains.values() if each and each not in self._shaping.named}
-        providers = await self._providers.of(sorted(asked)) if asked else {}
-        return {
-            address: NO_DOMAIN if domain is None else providers.get(domain, domain)
-            for address, domain in domains.items()
-        }
+        return await bucket_names(self._providers, self._shaping, addresses)
 
     def free(self, name: str) -> int:
         """How many calls may begin without asking the database."""

@@ -15,8 +15,9 @@ import structlog
 from outrider.domain.errors import StoreUnavailable
 from outrider.domain.sending_hours import Wait
 from outrider.kernel.delivery.call_sources import Source
+from outrider.kernel.delivery.domain_names import NO_DOMAIN
 from outrider.kernel.delivery.reservations import OpenAttempt
-from outrider.kernel.delivery.route_shapes import NO_DOMAIN, RouteShape
+from outrider.kernel.delivery.route_shapes import RouteShape
 from outrider.kernel.transactions.jobs import Hold
 
 log = structlog.get_logger()

@@ -37,12 +37,13 @@ from outrider.domain.targets import (
     report,
     throttle_reports,
 )
+from outrider.kernel.delivery.call_shares import CallShares
 from outrider.kernel.delivery.call_slots import CallSlots
 from outrider.kernel.delivery.door_writer import DoorWriter
 from outrider.kernel.delivery.local_doors import ComeBack, LocalDoor, Passes
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import targets
-from outrider.kernel.transactions.targets import DoorKey, TargetState
+from outrider.kernel.transactions.targets import DoorKey
 from outrider.ports.gateway import Gateway
 
 log = structlog.get_logger()
@@ -69,12 +70,10 @@ class TargetGate:
         self._limits = foundation.limits
         self._policies = policies
         self._default = default
-        self._worker_id = worker_id
         self._doors: dict[DoorKey, LocalDoor] = {}
         self._scopes: LRUCache[str, Scope] = LRUCache(foundation.limits.gate_scopes)
         """The workspace that owns the alert, by the workspace of a door."""
-        self._slots: dict[DoorKey, CallSlots] = {}
-        self._shares: dict[DoorKey, datetime] = {}
+        self.shares = CallShares(foundation, self.policy, worker_id)
 
     def policy(self, submission_target: str) -> TargetPolicy:
         return self._policies.get(submission_target, self._default)
@@ -96,10 +95,7 @@ class TargetGate:
 
     def slots(self, key: DoorKey, gateway: Gateway) -> CallSlots:
         """How many calls this process may have in flight there."""
-        shared = key.shared
-        if shared not in self._slots:
-            self._slots[shared] = CallSlots(gateway.concurrency)
-        return self._slots[shared]
+        return self.shares.slots(key.shared, gateway)
 
     def closed_until(self, submission_target: str) -> datetime | None:
         """Until when this process knows the target to be closed: its earliest door opens then."""
@@ -137,7 +133,8 @@ class TargetGate:
         shared, own = self.door(key.shared), self.door(key)
         await self._publish(key, key.shared, shared)
         await self._publish(key, key, own)
-        if policy.rate_per_second is None and shared.is_trusted(now) and own.is_trusted(now):
+        is_known = shared.is_trusted(now) and own.is_trusted(now)
+        if policy.rate_per_second is None and is_known and self.shares.is_known(key.shared, now):
             return Passes(want, shared, own, shared.epoch, own.epoch)
         state = await self._store.read(targets.target_state(key))
         if state.is_paused:
@@ -146,7 +143,7 @@ class TargetGate:
             return ComeBack(shared.closed_until)
         shared.learn(state.shared, now, self._limits.gate_trust_seconds)
         own.learn(state.own, now, self._limits.gate_trust_seconds)
-        if await self._is_full(key.shared, gateway, state, now):
+        if await self.shares.is_full(key.shared, gateway, state, now):
             shared.closed_until = now + timedelta(seconds=FULL_LOOK_SECONDS)
             return ComeBack(shared.closed_until)
         if policy.rate_per_second is None and shared.is_trusted(now) and own.is_trusted(now):
@@ -227,8 +224,7 @@ class TargetGate:
             door.shut()
 
     def _throttled(self, key: DoorKey, passes: Passes, result: Throttled) -> None:
-        slots = self._slots.get(key.shared)
-        in_flight = slots.in_use if slots is not None else 1
+        in_flight = self.shares.in_flight(key.shared)
         for_all, for_us = throttle_reports(
             passes.shared_epoch, passes.own_epoch, result.retry_after_seconds, in_flight,
             result.detail or None, again=passes.is_probe,
@@ -283,28 +279,6 @@ class TargetGate:
         local.epoch = after.epoch
         local.learn(after, now, self._limits.gate_trust_seconds)
         self._writer.log_change(key, before, after)
-
-    async def _is_full(
-        self, shared: DoorKey, gateway: Gateway, state: TargetState, now: datetime
-    ) -> bool:
-        """If the door takes fewer calls at once than all workers want: whether our share is 0."""
-        slots = self.slots(shared, gateway)
-        if state.shared is None or state.shared.slots is None:
-            if slots.capacity != gateway.concurrency:
-                slots.resize(gateway.concurrency)
-            return False
-        if now >= self._shares.get(shared, now):
-            lasts = timedelta(seconds=self._limits.share_seconds)
-            part = await self._store.write(
-                targets.renew_share(
-                    shared, self.policy(shared.submission_target), self._worker_id,
-                    gateway.concurrency, 3 * lasts, now,
-                )
-            )  # fmt: skip
-            self._shares[shared] = now + lasts
-            slots.resize(gateway.concurrency if part is None else part)
-            await gateway.trim(slots.capacity)
-        return slots.capacity == 0
 
     async def _admitted(
         self, key: DoorKey, policy: TargetPolicy, want: int, now: datetime

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from outrider.domain.domain_limits import BACKOFF_MOST_SECONDS, UNLIMITED, DomainLimits
+from outrider.domain.domain_limits import BACKOFF_MOST_SECONDS, DomainLimits
 from outrider.domain.ids import OutboxId, WorkerId
 from outrider.domain.sending_hours import Wait
 from outrider.domain.targets import (
@@ -38,7 +38,9 @@ class CallsWanted(NamedTuple):
     @property
     def is_plain(self) -> bool:
         """Nothing limits it, and nothing is to be reported."""
-        return self.limits == UNLIMITED and not self.reports
+        limits = self.limits
+        is_unlimited = limits.rate_per_second is None and limits.connections is None
+        return is_unlimited and not self.reports
 
 
 class Drawn(NamedTuple):

@@ -26,7 +26,10 @@ from outrider.kernel.transactions.frequency import CappedItem, admit
 from outrider.kernel.transactions.jobs import Hold, hold
 from outrider.kernel.transactions.ledger import JobContext
 from outrider.kernel.transactions.screening import HeldBack, hold_back_held
+from outrider.kernel.transactions.warm_ups import Candidate
 from outrider.ports.store import Rows, Transaction, Window, ask, ask_alone
+
+QUEUED = ItemStatus.QUEUED
 
 
 class Draft(NamedTuple):
@@ -81,9 +84,9 @@ class Capped(NamedTuple):
 
 
 class Warming(NamedTuple):
-    """A target's warm-up plan, and what becomes of the drafts beyond the day's part of it."""
+    """The warm-up plans of each draft, and what becomes of those beyond a day's part."""
 
-    warm_up: WarmUp
+    plans: Mapping[OutboxId, Sequence[WarmUp]]
     beyond: Callable[[Sequence["Draft"]], None]
 
 
@@ -106,16 +109,19 @@ def reserve(
     if warming is None:
         return (yield from _reserve_held(context, drafts, capped, now))
     opened: set[OutboxId] = set()
+    by_id = {draft.id: draft for draft in drafts}
 
-    def open_some(some: Sequence[Draft]) -> Transaction[set[OutboxId]]:
-        got = yield from _reserve_held(context, some, capped, now)
+    def open_some(some: Sequence[OutboxId]) -> Transaction[set[OutboxId]]:
+        got = yield from _reserve_held(context, [by_id[each] for each in some], capped, now)
         opened.update(got)
         return got
 
-    recorded = [draft for draft in drafts if draft.status is not ItemStatus.QUEUED]
-    to_call = [draft for draft in drafts if draft.status is ItemStatus.QUEUED]
-    beyond = yield from warm_ups.open_within(warming.warm_up, recorded, to_call, open_some, now)
-    warming.beyond(beyond)
+    recorded = [Candidate(draft.id, ()) for draft in drafts if draft.status is not QUEUED]
+    to_call = [
+        Candidate(draft.id, warming.plans[draft.id]) for draft in drafts if draft.status is QUEUED
+    ]
+    beyond = yield from warm_ups.open_within(recorded, to_call, open_some, now)
+    warming.beyond([by_id[each] for each in beyond])
     return opened
 
 
@@ -249,9 +255,9 @@ class CappedWindow(NamedTuple):
 
 
 class WarmingWindow(NamedTuple):
-    """A target's warm-up plan, and how those beyond the day's part of it are held back."""
+    """The warm-up plans of each message, and how those beyond a day's part are held back."""
 
-    warm_up: WarmUp
+    plans: Mapping[OutboxId, Sequence[WarmUp]]
     held_back: Callable[[Sequence[OutboxId]], HeldBack]
 
 
@@ -282,10 +288,12 @@ def reopen(
         opened.extend(got)
         return [row.id for row in got]
 
-    settled = yield from warm_ups.settled(warming.warm_up, outbox_ids, now)
-    always = [each for each in outbox_ids if each in settled]
-    others = [each for each in outbox_ids if each not in settled]
-    beyond = yield from warm_ups.open_within(warming.warm_up, always, others, open_some, now)
+    candidates = [Candidate(each, warming.plans[each]) for each in outbox_ids]
+    any_plan = next(plan for each in candidates for plan in each.warm_ups)
+    settled = yield from warm_ups.settled(any_plan, outbox_ids, now)
+    always = [each for each in candidates if each.id in settled]
+    others = [each for each in candidates if each.id not in settled]
+    beyond = yield from warm_ups.open_within(always, others, open_some, now)
     if beyond:
         yield from hold_back_held(warming.held_back(beyond), now)
     return opened

@@ -101,26 +101,33 @@ def renew_share(
     policy: TargetPolicy,
     worker_id: WorkerId,
     wanted: int,
+    in_use: int,
     lasts: timedelta,
     now: datetime,
 ) -> Transaction[int | None]:
-    """The worker's share of the door's slots; None if there are enough for all workers."""
+    """The worker's share of the door's slots, or of the connections that the target's settings
+    allow; None if there are enough for all workers. Calls in flight beyond a smaller share keep
+    their slots from the others until they end."""
     door = yield from _locked(key, policy, now)
     place = {"submission_target": key.submission_target, "gateway_url": key.gateway_url}
-    if door.slots is None:
+    if door.slots is None and policy.connections is None:
         return None
     rows = yield from ask("live_shares", **place, now=now)
     others = [row for row in rows if row[0] != worker_id]
-    if door.slots >= wanted + sum(row[2] for row in others):
-        # It no longer limits any worker.
+    slots = door.slots
+    if slots is not None and slots >= wanted + sum(row[2] for row in others):
+        # The provider no longer limits any worker.
         yield from _save(key, replace(door, slots=None, slots_at=None), now)
-        yield from ask("forget_shares", **place)
-        return None
+        slots = None
+        if policy.connections is None:
+            yield from ask("forget_shares", **place)
+            return None
+    most = min(each for each in (slots, policy.connections) if each is not None)
     names = sorted([worker_id, *(row[0] for row in others)])
     taken = sum(row[1] for row in others)
-    part = share_of(door.slots, wanted, names.index(worker_id), len(names), taken)
+    part = share_of(most, wanted, names.index(worker_id), len(names), taken)
     yield from ask(
-        "save_share", **place, worker_id=worker_id, slots=part, wanted=wanted,
+        "save_share", **place, worker_id=worker_id, slots=max(part, in_use), wanted=wanted,
         expires_at=now + lasts,
     )  # fmt: skip
     return part
