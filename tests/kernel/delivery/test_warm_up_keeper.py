@@ -56,7 +56,7 @@ class Scene:
 
     async def waiting(self, run_id: RunId) -> dict[str, int]:
         found = await self.outrider.store.read(policy_holds.of_runs([run_id]))
-        return {hold.waits_for: hold.waiting for hold in found.get(run_id, [])}
+        return {hold.waits_for: hold.waiting for hold in found.get(run_id, []) if hold.waiting}
 
     async def sent(self, run_id: RunId) -> int:
         _, accounting = await observe(self.outrider, run_id)
