@@ -1665,9 +1665,9 @@ class RepointedTarget(Model, frozen=True, kw_only=True):
     to_url: str | None = None
     """Null for other workspaces than the default one."""
     jobs: int
-    """Jobs moved, with their items that were not attempted yet."""
+    """Jobs moved, with their items that no provider can have."""
     kept: int
-    """Waiting items that stay where they were attempted."""
+    """Waiting items that may have arrived, and stay where they were attempted."""
     busy_jobs: int
     """Jobs held by a worker, and therefore not moved yet."""
 

@@ -1521,7 +1521,7 @@ class Operations(ABC):
         )
 
     def repoint_run(self, run_id: str, *, idempotency_key: str | None = None) -> RepointedAnswer:
-        """Move items not attempted yet to their target's current address in the registry.
+        """Move what no provider can have to its target's current address in the registry.
 
         What was attempted stays where it was: the provider there may have it. Jobs that are
         with a worker stay for now; call again when they are back.

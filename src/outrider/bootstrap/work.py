@@ -13,6 +13,7 @@ from outrider.files.database_memory import DatabaseMemoryFile
 from outrider.files.event_spool import LocalSpool
 from outrider.kernel.control.stop_sweeper import StopSweeper
 from outrider.kernel.delivery.call_meter import CallMeter
+from outrider.kernel.delivery.door_sweeper import DoorSweeper
 from outrider.kernel.proof.audit_chainer import AuditChainer
 from outrider.kernel.transactions.workers import WorkerCard
 from outrider.kernel.work.background_loops import BackgroundLoops
@@ -42,6 +43,10 @@ class WorkRoles(ReceiptRoles, WorkflowRoles, BusRoles):
     @cached_property
     def deadline_expirer(self) -> DeadlineExpirer:
         return DeadlineExpirer(self.foundation)
+
+    @cached_property
+    def door_sweeper(self) -> DoorSweeper:
+        return DoorSweeper(self.foundation, lambda: self.registry_keeper.contracts())
 
     @cached_property
     def audit_chainer(self) -> AuditChainer:
@@ -79,6 +84,7 @@ class WorkRoles(ReceiptRoles, WorkflowRoles, BusRoles):
             "sent tallier": self.sent_tallier.run,
             "digester": self.digester.run,
             "deadline expirer": self.deadline_expirer.run,
+            "door sweeper": self.door_sweeper.run,
             "intake cleaner": self.audience_writer.clean,
             "registry follower": self.registry_follower.run,
             "audit chainer": self.audit_chainer.run,

@@ -1,4 +1,4 @@
-"""`outrider run repoint`: move what was never attempted to the registry's current addresses."""
+"""`outrider run repoint`: move what no provider can have to the registry's current addresses."""
 
 import typer
 
@@ -17,9 +17,9 @@ __all__ = ["app"]
 
 @app.command()
 def repoint(context: typer.Context, run_id: Id, as_json: Json = False) -> None:
-    """Move items not attempted yet to their target's current address in the registry.
+    """Move what no provider can have to its target's current address in the registry.
 
-    Items already attempted stay with their provider, which may have received them.
+    Items that may have arrived stay with the provider that may have received them.
     """
 
     async def here(outrider: Outrider) -> Document:

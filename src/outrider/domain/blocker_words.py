@@ -187,7 +187,7 @@ def repoint_hint(jobs: JobsAtTarget, run_id: str) -> str:
     there = f" at {jobs.registry_url}" if jobs.registry_url else " at another address"
     return (
         f"The registry has {jobs.submission_target}{there} now: `outrider run repoint {run_id}`"
-        " moves the items not attempted yet."
+        " moves everything that no provider can have yet."
     )
 
 

@@ -51,6 +51,10 @@ class Limits:
     share_seconds: float = 1.0
     door_alert_seconds: float = 5.0
     """A target that turned every caller away for this long raises an alert; a down one at once."""
+    door_unused_seconds: float = 15.0
+    """A closed door at an address that nothing names any more is forgotten this long after calls
+    were allowed again, if nobody made one."""
+    door_sweep_seconds: float = 3.0
     gate_scopes: int = 10_000
     repoint_jobs: int = 20
     """In one transaction, with all of their rows."""

@@ -13,8 +13,10 @@ class RepointedTarget(Answer):
     submission_target: str
     from_url: str | None = Field(description="Null for other workspaces than the default one.")
     to_url: str | None = Field(description="Null for other workspaces than the default one.")
-    jobs: int = Field(description="Jobs moved, with their items that were not attempted yet.")
-    kept: int = Field(description="Waiting items that stay where they were attempted.")
+    jobs: int = Field(description="Jobs moved, with their items that no provider can have.")
+    kept: int = Field(
+        description="Waiting items that may have arrived, and stay where they were attempted."
+    )
     busy_jobs: int = Field(description="Jobs held by a worker, and therefore not moved yet.")
 
 

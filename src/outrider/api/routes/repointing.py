@@ -11,7 +11,7 @@ router = api_router("runs")
 @router.post(
     "/runs/{run_id}/repoint",
     operation_id="repointRun",
-    summary="Move items not attempted yet to their target's current address in the registry",
+    summary="Move what no provider can have to its target's current address in the registry",
     description="What was attempted stays where it was: the provider there may have it. Jobs that"
     " are with a worker stay for now; call again when they are back.",
     dependencies=[NEEDS_REGISTRY],

@@ -1,7 +1,7 @@
-"""The run repointer: moves a run's unattempted items to their target's current address.
+"""The run repointer: moves what no provider can have to its target's current address.
 
 A run keeps the contracts it was launched under; only the URL is taken from the registry in force.
-Attempted items stay where they were, because that provider may already have them.
+Items that may have arrived stay where they were, and only that provider is asked again.
 """
 
 from dataclasses import replace

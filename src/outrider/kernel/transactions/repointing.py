@@ -1,4 +1,4 @@
-"""Where a run's open jobs go, and moving their unattempted items elsewhere."""
+"""Where a run's open jobs go, and moving what no provider can have elsewhere."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class RunContract(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """`items` are those that had a row already; most unattempted items have none yet."""
+    """`items` are those that had a row already; most items have none yet."""
 
     jobs: int
     items: int
@@ -40,7 +40,7 @@ def store_contract(snapshot: ContractSnapshot, target: str, now: datetime) -> Tr
 
 
 def move(run_id: RunId, old_id: int, new_id: int, most: int, now: datetime) -> Transaction[Moved]:
-    """A window of jobs that no worker holds, and their rows that were never attempted.
+    """A window of jobs that no worker holds, and their rows that no provider can have.
 
     The jobs are locked until the commit, so that a claim finds both of them moved.
     """
@@ -61,7 +61,7 @@ def kept(run_id: RunId, contract_id: int) -> Transaction[int]:
 
 @dataclass(frozen=True, slots=True)
 class Repointed:
-    """`kept` items were attempted and stay; `busy_jobs` are held by a worker and stay for now."""
+    """`kept` items may have arrived and stay; `busy_jobs` are held by a worker and stay for now."""
 
     submission_target: str
     from_url: str

@@ -1,6 +1,6 @@
 """A target's doors: locked, changed by a pure function, and saved, in one transaction."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import NamedTuple
@@ -40,6 +40,11 @@ class DoorKey(NamedTuple):
     @property
     def shared(self) -> "DoorKey":
         return self._replace(workspace_id=EVERYBODYS)
+
+    @property
+    def place(self) -> tuple[str, str]:
+        """The target at its address, whoever's door it is."""
+        return self.submission_target, self.gateway_url
 
 
 def change_door(
@@ -244,6 +249,28 @@ def reset_recorded(
             yield from resolve_alert(code, target, now)
         yield from _recorded(scope, "target.reset", target, actor, ids, now)
     return bool(troubled)
+
+
+def open_contracts() -> Transaction[list[int]]:
+    """Those of jobs that have not ended, their fallbacks included."""
+    rows = yield from ask_alone("open_contracts")
+    return [row[0] for row in rows]
+
+
+def forget_doors(keys: Sequence[DoorKey], most: int, now: datetime) -> Transaction[None]:
+    """Open them, as if they had never been called; their alerts end with the last closed door of
+    the target."""
+
+    def clear(door: Door) -> tuple[Door, None]:
+        return reset(door, now), None
+
+    for key in keys:
+        yield from change_door(key, TargetPolicy(), clear, now)
+    doors = yield from all_doors(most)
+    still_closed = {key.submission_target for key, door in doors.items() if not door.is_open}
+    for target in sorted({key.submission_target for key in keys} - still_closed):
+        for code in DOOR_ALERTS:
+            yield from resolve_alert(code, target, now)
 
 
 def _recorded(

@@ -1,4 +1,4 @@
--- The targets of a run's open jobs, and moving what was never attempted to another target.
+-- The targets of a run's open jobs, and moving what no provider can have to another address.
 
 -- name: contracts_of_run
 -- Those of its open jobs: how many of these wait, including to be requeued, and how many are held.
@@ -27,10 +27,11 @@ UPDATE job_queue
 RETURNING id::text;
 
 -- name: repoint_items
--- The unattempted items of these jobs; attempted ones keep the contract they were attempted under.
+-- The items of these jobs that no provider can have; what may have arrived keeps its contract, and is
+-- asked about where it was.
 UPDATE channel_outbox SET contract_id = :new_id, updated_at = :now
  WHERE run_id = :run_id AND job_id IN window(id uuid)
-   AND contract_id = :old_id AND status = 'queued' AND attempts = 0 AND NOT maybe_received
+   AND contract_id = :old_id AND status = 'queued' AND NOT maybe_received
    AND attempt_opened_at IS NULL AND doubted_at IS NULL
 RETURNING id;
 

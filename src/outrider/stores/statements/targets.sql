@@ -50,6 +50,14 @@ SELECT submission_target, gateway_url, workspace_id, tokens, refilled_at, state,
  WHERE submission_target = :submission_target AND (state <> 'open' OR failures > 0 OR slots > 0)
  LIMIT :most;
 
+-- name: open_contracts
+-- Of jobs that have not ended, with their fallbacks: asked only about doors that nothing names.
+SELECT contract_id FROM job_queue
+ WHERE (outcome IS NULL OR unended > 0) AND contract_id IS NOT NULL
+UNION
+SELECT fallback_contract_id FROM job_queue
+ WHERE (outcome IS NULL OR unended > 0) AND fallback_contract_id IS NOT NULL;
+
 -- name: save_door
 UPDATE target_doors
    SET tokens = :tokens, refilled_at = :refilled_at, state = :state, closed_at = :since,
