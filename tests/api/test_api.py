@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from outrider.domain.blocker_facts import BlockerCode
 from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.limits.api import ApiLimits
 from outrider.telemetry import configure_logging
@@ -438,6 +439,36 @@ async def test_metrics_count_requests_by_template_and_bypasses(
     assert value("outrider_jobs", status="queued") == 1
     assert value("outrider_sse_clients") == 0
     assert value("outrider_items_in_doubt") == 0
+    # Paused until the bypass is repaired, and without a worker afterwards.
+    blocked = {code: value("outrider_blocked_runs", code=code) for code in BlockerCode}
+    assert sum(blocked.values()) == 1
+    assert 1 in (blocked[BlockerCode.PAUSED], blocked[BlockerCode.NO_WORKER])
+
+
+async def test_the_log_has_the_life_of_a_campaign_and_of_its_run(tmp_path: Path) -> None:
+    """Created, every control with the state after it, and the end of a run that was stopped."""
+    later = {"scheduledFor": "2099-01-01T00:00:00Z"}
+    async with running_server(tmp_path, workers=1) as server:
+        campaign_id = (await server.post("/campaigns", campaign(**later)))["campaignId"]
+        started = await server.post(f"/campaigns/{campaign_id}/phases/launch/start")
+        for action in ("pause", "resume", "stop"):
+            await server.post(f"/campaigns/{campaign_id}/phases/launch/{action}")
+        await server.logged("run_ended")
+    said = [json.loads(line) for line in server.log.splitlines() if campaign_id in line]
+    lines = [line for line in said if line["event"] != "request"]
+    lived = [(line["event"], line.get("state") or line.get("status")) for line in lines]
+    assert lived == [
+        ("campaign_created", None),
+        ("phase_controlled", "in_progress"),
+        ("phase_controlled", "paused"),
+        ("phase_controlled", "in_progress"),
+        ("phase_controlled", "failed"),
+        ("run_ended", "failed"),
+    ]
+    created, ended = lines[0], lines[-1]
+    assert (created["recipients"], created["phases"][0]) == (2, "launch")
+    assert (ended["run_id"], ended["stopped"]) == (started["runId"], True)
+    assert all(line["level"] == "info" for line in lines)
 
 
 async def test_the_kernels_log_lines_have_the_requests_id(server: ApiServer) -> None:

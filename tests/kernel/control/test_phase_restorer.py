@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import asyncpg
 import pytest
+from structlog.testing import capture_logs
 
 from outrider.bootstrap import Outrider
 from outrider.domain.errors import InvalidPhaseTransition
@@ -165,7 +166,11 @@ async def test_a_completed_phase_still_refuses_to_be_stopped(outrider: Outrider)
 async def test_a_run_that_no_phase_names_is_stopped(outrider: Outrider, database: str) -> None:
     campaign_id, run_id = await begun(outrider)
     await written(database, campaign_id, "run_id = NULL")
-    assert await outrider.phase_restorer.restore() == 2
+    with capture_logs() as logged:
+        assert await outrider.phase_restorer.restore() == 2
+    (stopped,) = (line for line in logged if line["event"] == "run_stopped")
+    assert (stopped["run_id"], stopped["phase"]) == (run_id, "launch")
+    assert stopped["reason"] == "no phase names it"
     assert await phase_state(outrider, campaign_id) == "failed"
     assert (await ended(outrider, run_id))[1].skipped == PEOPLE
 

@@ -6,6 +6,8 @@ It only ever writes `queued`. The applicable contract is chosen here, once, and 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 
+import structlog
+
 from outrider.domain.campaigns import CampaignDefinition
 from outrider.domain.errors import InvalidInput, Problem, StoreRefused
 from outrider.domain.ids import CampaignId, Scope
@@ -24,6 +26,8 @@ from outrider.kernel.transactions.audience import unwatched
 from outrider.kernel.transactions.deployment import ContractSnapshot, RunStart
 from outrider.limits.campaigns import IMPORT_WINDOW_ITEMS
 from outrider.ports.store import Transaction
+
+log = structlog.get_logger()
 
 
 class CampaignDeployer:
@@ -54,6 +58,21 @@ class CampaignDeployer:
     ) -> tuple[CampaignId, int]:
         """Returns the campaign's id and the size of its audience."""
         self._check_targets(definition)
+        campaign_id, size = await self._created(scope, definition, recipients, actor, progress)
+        log.info(
+            "campaign_created", campaign_id=campaign_id, recipients=size,
+            phases=list(definition.phases),
+        )  # fmt: skip
+        return campaign_id, size
+
+    async def _created(
+        self,
+        scope: Scope,
+        definition: CampaignDefinition,
+        recipients: Iterable[Recipient],
+        actor: str,
+        progress: Callable[[int], None] | None,
+    ) -> tuple[CampaignId, int]:
         campaign_id = CampaignId(self._ids.new())
 
         def created(write_audience: Transaction[int]) -> Transaction[int]:
