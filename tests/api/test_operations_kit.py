@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urljoin, urlsplit
 
 import aiohttp
 import pytest
@@ -28,6 +29,8 @@ from tests.support.broken_server import closed_port
 from tests.support.deployment import deployed
 
 ROOT = Path(__file__).parents[2]
+RUNBOOK_TEXT = ROOT / "docs/howto/runbook.md"
+RUNBOOK_PAGE = ROOT / "src/outrider/console/runbook.html"
 RULES = ROOT / "deploy/prometheus/rules.yml"
 BOARDS = sorted((ROOT / "deploy/grafana").glob("*.json"))
 METRIC = re.compile(r"\boutrider_[a-z_]+\b")
@@ -36,24 +39,51 @@ FIRST_WORD_SECONDS = 10.0
 
 
 def test_every_alert_has_its_section_and_severity_in_the_runbook() -> None:
-    sections = re.split(r"^## ", (ROOT / RUNBOOK).read_text(), flags=re.MULTILINE)
+    sections = re.split(r"^## ", RUNBOOK_TEXT.read_text(), flags=re.MULTILINE)
     found = {text.partition("\n")[0]: text for text in sections[1:]}
     assert {code.value for code in AlertCode} <= set(found)
     for code in AlertCode:
         assert f"**{SEVERITY[code]}.**" in found[code.value], code
-        assert runbook(code) == f"{RUNBOOK}#{code.value.lower()}"
+        assert f'id="{code.value.lower()}"' in RUNBOOK_PAGE.read_text()
+        assert runbook(code) == f"/console/runbook.html#{code.value.lower()}"
 
 
 def test_links_of_rules_lead_to_sections_of_the_runbook() -> None:
     anchors = {
         line.removeprefix("## ").lower()
-        for line in (ROOT / RUNBOOK).read_text().splitlines()
+        for line in RUNBOOK_TEXT.read_text().splitlines()
         if line.startswith("## ")
     }
-    links = re.findall(r"runbook_url: (\S+)#(\S+)", RULES.read_text())
+    links = re.findall(r'runbook_url: "(.+)#(.+)"', RULES.read_text())
     assert links
-    assert {page for page, _ in links} == {RUNBOOK}
-    assert {anchor for _, anchor in links} <= anchors
+    assert {page for page, _ in links} == {"{{ $externalLabels.outrider_url }}" + RUNBOOK}
+    assert {anchor for _, anchor in links} - anchors == {"{{ $labels.code | toLower }}"}
+
+
+async def test_the_runbook_link_of_an_alert_leads_to_a_page_of_the_server(tmp_path: Path) -> None:
+    """It was a path in the project's repository."""
+    down = target("sms.all", "sms", f"http://127.0.0.1:{closed_port()}")
+    async with deployed(
+        tmp_path, f"sqlite:///{tmp_path}/outrider.db", [down],
+        settings={"sms.all": {"breaker_failures": 1}},
+    ) as deployment:  # fmt: skip
+        await deployment.launch("sms.all", 1)
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            while True:
+                found = (await deployment.server.get("/alerts?standing=true"))["items"]
+                if found:
+                    break
+                await asyncio.sleep(0.1)
+        link = urljoin(deployment.server.url, found[0]["runbook"])
+        assert urlsplit(link).fragment == "target_down"
+        async with aiohttp.ClientSession() as session, session.get(link) as page:
+            assert page.status == 200
+            assert 'id="target_down"' in await page.text()
+
+
+def test_the_runbook_link_is_a_url_where_the_servers_address_is_known() -> None:
+    known = runbook("TARGET_DOWN", "https://outrider.example.com")
+    assert known == "https://outrider.example.com/console/runbook.html#target_down"
 
 
 def shown_metrics() -> set[str]:

@@ -347,7 +347,9 @@ class AlertAnswer(Model, frozen=True, kw_only=True):
     last_seen_at: datetime
     resolved_at: datetime | None = None
     runbook: str
-    """Where the project's documentation says what to do."""
+    """The page that says what to do: a URL where `OUTRIDER_PUBLIC_URL` is set, otherwise a path of
+    this server.
+    """
 
 
 class AllRedriven(Model, frozen=True, kw_only=True):

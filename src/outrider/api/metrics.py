@@ -20,7 +20,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.registry import Collector
 
 from outrider import __version__
-from outrider.api.operating_metrics import CallMetrics, target_metrics
+from outrider.api.operating_metrics import CallMetrics, blocked_metric, target_metrics
+from outrider.domain.blocker_facts import BlockerCode
 from outrider.kernel.delivery.call_meter import CallMeter
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.bus import SinkRecord
@@ -44,6 +45,7 @@ class CountedFigures:
     targets: TargetFigures | None = None
     registry_targets: Sequence[str] = ()
     read_at: datetime | None = None
+    blocked: Mapping[BlockerCode, int] = field(default_factory=dict)
 
 
 class _Database(Collector):
@@ -79,6 +81,7 @@ class _Database(Collector):
         for status, count in self.figures.jobs.items():
             jobs.add_metric([status], count)
         yield jobs
+        yield blocked_metric(self.figures.blocked)
         yield from _bus(self.figures)
         if self.figures.targets is not None and self.figures.read_at is not None:
             yield from target_metrics(

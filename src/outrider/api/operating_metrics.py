@@ -1,7 +1,7 @@
 """Whether messages are going out: calls of this process, and targets, workers and doubts as the
 database has them. Labels are the registry's targets, channels and closed sets."""
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from datetime import datetime
 
 from prometheus_client.core import (
@@ -12,6 +12,7 @@ from prometheus_client.core import (
 )
 from prometheus_client.registry import Collector
 
+from outrider.domain.blocker_facts import BlockerCode
 from outrider.domain.targets import DoorState
 from outrider.kernel.delivery.call_meter import CALL_SECONDS, CallMeter
 from outrider.kernel.transactions.figures import DOUBT_LABELS, TARGET_STATES, TargetFigures
@@ -40,6 +41,16 @@ class CallMetrics(Collector):
                 buckets.append((str(bound), counted))
             calls.add_metric([target], buckets, taken.seconds)
         yield calls
+
+
+def blocked_metric(blocked: Mapping[BlockerCode, int]) -> Metric:
+    """Every code is always there, so that a rule sees it return to zero."""
+    runs = GaugeMetricFamily(
+        "outrider_blocked_runs", "Unfinished runs that do not move, by why", labels=["code"]
+    )
+    for code in BlockerCode:
+        runs.add_metric([code.value], blocked.get(code, 0))
+    return runs
 
 
 def target_metrics(

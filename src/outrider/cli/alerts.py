@@ -31,7 +31,7 @@ def alerts(
             alerts_page(DEFAULT_SCOPE, before, limit, only_open=not everything)
         )
         page = Page(
-            items=[AlertAnswer.of(alert) for alert in found],
+            items=[AlertAnswer.of(alert, outrider.settings.public_url) for alert in found],
             next=cursors.encode(found[-1].id) if len(found) == limit else None,
         )
         return document_of(page)

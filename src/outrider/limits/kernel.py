@@ -159,6 +159,8 @@ class Limits:
     history_behind_seconds: float = 300.0
     doubts_wait_seconds: float = 300.0
     watcher_runs: int = 1_000
+    metric_runs: int = 1_000
+    """A scrape counts the blockers of so many unfinished runs."""
     database_still_down_seconds: float = 60.0
     watcher_notice_seconds: float = 86_400.0
     watcher_subjects: int = 100

@@ -1,10 +1,12 @@
 """The blocker finder: reads what decides whether runs move, in a few statements for all of them."""
 
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 from outrider.bootstrap import Outrider
 from outrider.cli.work import working
+from outrider.domain.blocker_facts import BlockerCode
 from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.domain.phases import Action
 from outrider.domain.states import Channel, IntentStatus
@@ -57,6 +59,22 @@ async def test_a_run_says_why_it_waits_and_nothing_once_it_has_ended(
     await outrider.target_keeper.resume(DEFAULT_SCOPE, NOOP, "ops")
     await work_until_terminal(outrider, run_id)
     assert await codes(outrider, run_id) == []
+
+
+async def test_runs_are_counted_by_what_keeps_them_from_moving(noop_outrider: Outrider) -> None:
+    """The metric has the answer of the pages, over pages of runs."""
+    outrider = noop_outrider
+    few = replace(outrider.foundation, limits=replace(outrider.limits, watcher_subjects=2))
+    finder = BlockerFinder(few, lambda: outrider.registry_keeper.contracts())
+    assert await finder.blocked_runs() == {}
+    run_ids = [await noop_launch(outrider) for _ in range(3)]
+    assert await finder.blocked_runs() == {BlockerCode.NO_WORKER: 3}
+    await control(outrider, await campaign_of(outrider, run_ids[0]), Action.PAUSE)
+    assert await finder.blocked_runs() == {BlockerCode.NO_WORKER: 2, BlockerCode.PAUSED: 1}
+    await control(outrider, await campaign_of(outrider, run_ids[0]), Action.RESUME)
+    for run_id in run_ids:
+        await work_until_terminal(outrider, run_id)
+    assert await finder.blocked_runs() == {}
 
 
 async def test_a_closed_door_is_named_with_its_reason(

@@ -63,10 +63,13 @@ class AlertAnswer(Answer):
     raised_at: datetime
     last_seen_at: datetime
     resolved_at: datetime | None
-    runbook: str = Field(description="Where the project's documentation says what to do.")
+    runbook: str = Field(
+        description="The page that says what to do: a URL where `OUTRIDER_PUBLIC_URL` is set,"
+        " otherwise a path of this server."
+    )
 
     @classmethod
-    def of(cls, alert: AlertRecord) -> "AlertAnswer":
+    def of(cls, alert: AlertRecord, public_url: str | None) -> "AlertAnswer":
         return cls(
             id=alert.id,
             code=alert.code,
@@ -78,5 +81,5 @@ class AlertAnswer(Answer):
             raised_at=alert.raised_at,
             last_seen_at=alert.last_seen_at,
             resolved_at=alert.resolved_at,
-            runbook=runbook(alert.code),
+            runbook=runbook(alert.code, public_url),
         )

@@ -25,6 +25,6 @@ async def list_alerts(
     before = cursors.id_after(after, LAST)
     found = await outrider.store.read(alerts_page(asker.scope, before, limit, only_open=standing))
     return Page(
-        items=[AlertAnswer.of(alert) for alert in found],
+        items=[AlertAnswer.of(alert, outrider.settings.public_url) for alert in found],
         next=cursors.encode(found[-1].id) if len(found) == limit else None,
     )

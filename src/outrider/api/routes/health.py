@@ -95,7 +95,7 @@ async def metrics(request: Request) -> Response:
         targets, now = await _target_figures(services)
         found = CountedFigures(
             bypasses, in_doubt, jobs, lag_seconds, projected, alerts, sinks, targets,
-            _registry_targets(services), now,
+            _registry_targets(services), now, await services.outrider.blocker_finder.blocked_runs(),
         )  # fmt: skip
     except StoreError as error:
         log.warning("figures_not_read", error=error.message)

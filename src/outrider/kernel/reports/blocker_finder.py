@@ -3,12 +3,14 @@
 It is the only place that does. Pages, `run explain`, alerts, log and metrics all show its answer.
 """
 
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
 from outrider.domain.blocker_facts import (
     Blocker,
+    BlockerCode,
     Doubts,
     HeldByPolicy,
     JobsAtTarget,
@@ -30,6 +32,7 @@ from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import blockers, workers
 from outrider.kernel.transactions.blockers import JudgedRun, TargetsNow, WaitingJobs
 from outrider.kernel.transactions.ledger_items import Item
+from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.workers import SeenWorker
 
 
@@ -92,6 +95,21 @@ class BlockerFinder:
             )
             for run in facts.runs
         ]
+
+    async def blocked_runs(self) -> Counter[BlockerCode]:
+        """How many runs each blocker keeps from moving, for a scrape: of the first `metric_runs`
+        that have not ended. A run that waits for two things counts for both."""
+        found: Counter[BlockerCode] = Counter()
+        after, judged, most = FIRST, 0, self._limits.watcher_subjects
+        while judged < self._limits.metric_runs:
+            page = await self._store.read(blockers.open_runs(after, most))
+            for each in await self.judge(page):
+                found.update({blocker.code for blocker in each.blockers})
+            judged += len(page)
+            if len(page) < most:
+                break
+            after = page[-1]
+        return found
 
     async def of_items(self, scope: Scope, items: Sequence[Item]) -> list[Blocker]:
         """What those wait for that have not ended, each cause once: their run or their lane."""

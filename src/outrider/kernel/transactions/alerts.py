@@ -61,12 +61,13 @@ SEVERITY = {
 """P1: messages are not being sent, and somebody has to act. P2: something is wrong that may resolve
 itself. P3: look at it during working hours."""
 
-RUNBOOK = "docs/howto/runbook.md"
+RUNBOOK = "/console/runbook.html"
 
 
-def runbook(code: str) -> str:
-    """Where the documentation says what to do about an alert with this code."""
-    return f"{RUNBOOK}#{code.lower()}"
+def runbook(code: str, public_url: str | None = None) -> str:
+    """The page that says what to do about an alert with this code; on the server that was asked, if
+    it has not been told its address."""
+    return f"{public_url or ''}{RUNBOOK}#{code.lower()}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -148,6 +148,11 @@ def surroundings(most: int) -> Transaction[Shared]:
     return Shared(found, rows[0][0] if rows else None, quarantined)
 
 
+def open_runs(after: str, most: int) -> Transaction[list[RunId]]:
+    rows = yield from ask_alone("open_runs", after=after, most=most)
+    return [row[0] for row in rows]
+
+
 def unfinished_runs(after: str, now: datetime, most: int) -> Transaction[list[RunId]]:
     """A page of the runs that should be moving."""
     rows = yield from ask_alone("unfinished_runs", after=after, now=now, most=most)

@@ -64,6 +64,12 @@ SELECT o.run_id::text, count(*) FILTER (WHERE c.settles = 'person'),
  GROUP BY o.run_id
 HAVING count(*) FILTER (WHERE c.settles = 'person') > 0;
 
+-- name: open_runs
+-- All that have not ended, those that wait for their time or for approval included.
+SELECT r.id::text FROM campaign_runs r
+ WHERE r.finished_at IS NULL AND r.id > :after
+ ORDER BY r.id LIMIT :most;
+
 -- name: unfinished_runs
 -- Those that were let go, after the one that was judged last.
 SELECT r.id::text FROM campaign_runs r
