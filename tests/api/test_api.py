@@ -447,9 +447,9 @@ async def test_metrics_count_requests_by_template_and_bypasses(
 
 async def test_the_log_has_the_life_of_a_campaign_and_of_its_run(tmp_path: Path) -> None:
     """Created, every control with the state after it, and the end of a run that was stopped."""
-    later = {"scheduledFor": "2099-01-01T00:00:00Z"}
+    later = campaign(scheduledFor="2099-01-01T00:00:00Z")
     async with running_server(tmp_path, workers=1) as server:
-        campaign_id = (await server.post("/campaigns", campaign(**later)))["campaignId"]
+        campaign_id = (await server.post("/campaigns", later))["campaignId"]
         started = await server.post(f"/campaigns/{campaign_id}/phases/launch/start")
         for action in ("pause", "resume", "stop"):
             await server.post(f"/campaigns/{campaign_id}/phases/launch/{action}")

@@ -74,6 +74,7 @@ SORTED_BY_NATURE = {
     "stalled_lanes", "items_of_run_filtered", "find_duplicates", "closed_doors",
     "disagreeing_phases", "runs_left_running", "watch_events", "target_rates",
     "jobs_held", "silent_holders", "unfinished_runs", "watch_doubts", "oldest_due_by_target",
+    "open_runs",
     "receipts_of_item", "evidence_verdicts", "jobs_to_distrust", "lanes_to_distrust",
 }  # fmt: skip
 """Pages of what a campaign or a target has a handful of, of what waits for a person, and of a job's
