@@ -27,6 +27,7 @@ from outrider.kernel.delivery.lane_loader import LaneLoader
 from outrider.kernel.delivery.lane_opener import LaneOpener
 from outrider.kernel.delivery.living_callers import LivingCallers
 from outrider.kernel.delivery.member_calls import MemberCalls
+from outrider.kernel.delivery.member_opener import MemberOpener
 from outrider.kernel.delivery.reservations import Reserver
 from outrider.kernel.delivery.result_closer import ResultCloser
 from outrider.kernel.delivery.shortage_teller import ShortageTeller
@@ -125,10 +126,13 @@ class WorkerParts:
         shared = self._shared
         drafter = ItemDrafter(self.renderer, shared.ids, self._observer, shared.unsubscriber)
         member_calls = MemberCalls(self._foundation, self.caller, self._shaper)
+        opener = MemberOpener(
+            self._foundation, shared.member_screens, drafter, self._reserver, self._observer
+        )
         return CampaignDelivery(
             self._foundation, self._budgeted, self.routes, self._contract_cache,
-            shared.member_screens, drafter, self._reserver, self.caller, member_calls,
-            self._worker_id, self._observer,
+            shared.member_screens, drafter, opener, self.caller, member_calls, self._worker_id,
+            self._observer,
         )  # fmt: skip
 
     def _lane_delivery(self) -> LaneDelivery:

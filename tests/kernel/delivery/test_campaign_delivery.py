@@ -157,45 +157,6 @@ async def test_a_run_that_only_skips_is_completed_without_a_call(
     assert sandbox.requests == 0
 
 
-async def test_an_undefined_variable_fails_its_item_and_names_itself(
-    outrider: Outrider, sandbox: Sandbox
-) -> None:
-    audience = [
-        recipient("known", phone="+447700900001", attributes='{"firstName": "Ada"}'),
-        recipient("unknown", phone="+447700900002"),
-    ]
-    run_id = await launch(outrider, [SMS], audience)
-    await work_until_terminal(outrider, run_id)
-    items = await items_of(outrider, run_id)
-    assert items["known"].status == "sent"
-    failed = items["unknown"]
-    assert (failed.status, failed.reason, failed.attempts) == ("failed", "render_failed", 0)
-    assert failed.error is not None
-    assert "firstName" in failed.error
-    assert await status_of(outrider, run_id) == "partial"
-    assert sandbox.requests == 1
-
-
-@pytest.mark.parametrize("smuggled", ["\r\nBcc: eve@example.test", "\n", "\0", "\u2028"])
-async def test_a_line_break_in_a_subject_fails_its_item_before_any_call(
-    outrider: Outrider, sandbox: Sandbox, smuggled: str
-) -> None:
-    letter = replace(EMAIL, subject="For {{ firstName }}")
-    audience = [
-        recipient(
-            "smuggler",
-            email="ada@example.test",
-            attributes=json.dumps({"firstName": f"Ada{smuggled}"}),
-        )
-    ]
-    run_id = await launch(outrider, [letter], audience)
-    await work_until_terminal(outrider, run_id)
-    failed = (await items_of(outrider, run_id))["smuggler"]
-    assert failed.status == "failed"
-    assert failed.reason in ("invalid_header", "render_failed")
-    assert sandbox.requests == 0
-
-
 async def test_a_recipient_with_a_message_id_gets_that_message_only(
     outrider: Outrider, log_path: Path
 ) -> None:

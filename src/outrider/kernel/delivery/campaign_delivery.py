@@ -7,7 +7,6 @@ Each stage is at most one statement per window; a window is as many items as may
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import partial
 from typing import assert_never
@@ -15,9 +14,7 @@ from typing import assert_never
 import structlog
 from cachetools import LRUCache
 
-from outrider.domain.batches import windows
 from outrider.domain.campaigns import Asset
-from outrider.domain.errors import OutriderError
 from outrider.domain.ids import OutboxId, WorkerId
 from outrider.domain.jobs import CANCELLED, JOB_DEAD, Completed, Parked, Settlement
 from outrider.domain.recipients import address_kind
@@ -33,6 +30,7 @@ from outrider.kernel.delivery.gateway_routes import (
 )
 from outrider.kernel.delivery.item_drafter import ItemDrafter
 from outrider.kernel.delivery.member_calls import MemberCalls
+from outrider.kernel.delivery.member_opener import MemberOpener
 from outrider.kernel.delivery.member_screens import MemberScreen, MemberScreens
 from outrider.kernel.delivery.remaining_members import (
     Again,
@@ -40,7 +38,7 @@ from outrider.kernel.delivery.remaining_members import (
     remaining,
     resolves_silence,
 )
-from outrider.kernel.delivery.reservations import OpenAttempt, Reserver
+from outrider.kernel.delivery.reservations import OpenAttempt
 from outrider.kernel.delivery.window_outcomes import (
     Deferred,
     Done,
@@ -57,13 +55,10 @@ from outrider.kernel.transactions import (
     ledger,
     lost_jobs,
     policy_holds,
-    reserving,
 )
 from outrider.kernel.transactions.claims import Claim, ClaimedJob
 from outrider.kernel.transactions.jobs import Hold
-from outrider.kernel.transactions.ledger import JobContext, LedgerRow, Member
-from outrider.kernel.transactions.reserving import Capped, Draft
-from outrider.kernel.transactions.screening import Ending, HeldBack, hold_back
+from outrider.kernel.transactions.ledger import JobContext
 from outrider.kernel.transactions.settlement import LeaseLost, settle_job
 from outrider.limits.campaigns import DRAFT_WINDOW_ITEMS
 from outrider.ports.stages import Stage, StageObserver, observed
@@ -82,7 +77,7 @@ class CampaignDelivery:
         contract_cache: ContractCache,
         screens: MemberScreens,
         drafter: ItemDrafter,
-        reserver: Reserver,
+        opener: MemberOpener,
         caller: GatewayCaller,
         member_calls: MemberCalls,
         worker_id: WorkerId,
@@ -94,7 +89,7 @@ class CampaignDelivery:
         self._contract_cache = contract_cache
         self._screens = screens
         self._drafter = drafter
-        self._reserver = reserver
+        self._opener = opener
         self._caller = caller
         self._member_calls = member_calls
         self._clock = foundation.clock
@@ -114,7 +109,7 @@ class CampaignDelivery:
         context = JobContext(job, await self._asset(job), contract)
         work, _ = await asyncio.gather(self._load(context), log_start())
         if job.distrusted and work.fresh:
-            held = await self._distrust(context, work.fresh)
+            held = await self._opener.distrust(context, work.fresh)
             if held is not Hold.OURS:
                 return Lost() if held is Hold.LOST else Suspended()
             work = await self._load(context)
@@ -233,7 +228,7 @@ class CampaignDelivery:
             async def open_again(
                 window: Sequence[Again], route: Route = its_route
             ) -> list[OpenAttempt] | Hold:
-                return await self._open_again(context, route, window)
+                return await self._opener.open_again(context, route, window)
 
             outcome = await self._member_calls.again(job, its_route, again, open_again)
             if isinstance(outcome, Lost | Suspended):
@@ -245,7 +240,7 @@ class CampaignDelivery:
         )
         route: Route | None = await self._first_route(context, routes)
         while route is not None:
-            reserve = partial(self._reserve, context, route, screen=screen)
+            reserve = partial(self._opener.reserve, context, route, screen=screen)
             outcome = await self._member_calls.first(job, route, fresh, reserve, screen)
             if isinstance(outcome, Lost | Suspended):
                 return outcome
@@ -274,7 +269,7 @@ class CampaignDelivery:
         """Record what is left without calling anyone: the job was stopped or given up. False: it is
         no longer ours."""
         drafts = self._drafter.give_up(context, work.fresh, ItemStatus.SKIPPED, reason)
-        if drafts and await self._reserve(context, None, drafts) is Hold.LOST:
+        if drafts and await self._opener.reserve(context, None, drafts) is Hold.LOST:
             return False
         now = self._clock.now()
         script = ledger.bury(
@@ -327,83 +322,6 @@ class CampaignDelivery:
             await self._store.write(ledger.doubt(job, [row.id for row, _ in unsafe], now))
             log.warning("items_in_doubt", job_id=job.id, items=len(unsafe), why="worker_lost")
         return routed
-
-    # reserve and open
-
-    async def _distrust(self, context: JobContext, members: Sequence[Member]) -> Hold:
-        """The database was restored: whoever is not in its ledger may have been sent to."""
-        held = Hold.OURS
-        for window in windows(members, DRAFT_WINDOW_ITEMS):
-            drafts = await self._drafter.draft(context, window)
-            now = self._clock.now()
-            held = await self._store.write(
-                reserving.reserve_distrusted(context, drafts, now + self._lease, now)
-            )
-            if held is not Hold.OURS:
-                break
-        return held
-
-    async def _reserve(
-        self,
-        context: JobContext,
-        route: Route | None,
-        drafts: Sequence[Draft],
-        screen: MemberScreen | None = None,
-    ) -> list[OpenAttempt] | Hold:
-        """One statement reserves and opens the window; what it returns may be called."""
-        if route is not None and route.contract_id is not None:
-            context = replace(context, attempt_contract_id=route.contract_id)
-        self._observer.before(Stage.RESERVE)
-        capped = warming = None
-        if screen is not None:
-            drafts = screen.still_passing(drafts)
-            if not drafts:
-                return []
-            if screen.cap is not None:
-                capped = Capped(screen.cap, screen.is_exempt, screen.beyond_cap)
-            warming = await self._screens.warming(context, screen, drafts)
-        opened = await self._reserver.reserve(context, drafts, capped, warming)
-        self._observer.after(Stage.OPEN)
-        return opened
-
-    async def _open_again(
-        self, context: JobContext, route: Route, again: Sequence[Again]
-    ) -> list[OpenAttempt] | Hold:
-        drafts = await self._drafter.draft(context, [member for _, member in again])
-        drafted = [(row, draft) for (row, _), draft in zip(again, drafts, strict=True)]
-        undrafted = [each for each in drafted if each[1].status is not ItemStatus.QUEUED]
-        if undrafted:
-            held = await self._end_undrafted(context, undrafted)
-            if held is not Hold.OURS:
-                return held
-        by_row = {
-            row.id: (draft, context.contract)
-            for row, draft in drafted
-            if draft.status is ItemStatus.QUEUED
-        }
-        if not by_row:
-            return []
-        self._observer.before(Stage.OPEN)
-        abandoned = any(row.is_open for row, _ in again)
-        opened = await self._reserver.reopen(context.job, route, by_row, abandoned=abandoned)
-        self._observer.after(Stage.OPEN)
-        return opened
-
-    async def _end_undrafted(
-        self, context: JobContext, undrafted: Sequence[tuple[LedgerRow, Draft]]
-    ) -> Hold:
-        """A restarted step has rows that were never screened: each ends with its own reason and
-        does not affect the others."""
-        unrendered = [draft for row, draft in undrafted if row.attempts]
-        if unrendered:
-            # The same asset and attributes rendered before but no longer do: try the job later.
-            raise OutriderError(f"{len(unrendered)} items no longer render: {unrendered[0].error}")
-        held_back = HeldBack([], [], [])
-        for row, draft in undrafted:
-            ends = held_back.skipped if draft.status is ItemStatus.SKIPPED else held_back.failed
-            ends.append(Ending(row.id, draft.reason or "", draft.error))
-        now = self._clock.now()
-        return await self._store.write(hold_back(context.job, held_back, now + self._lease, now))
 
     async def _asset(self, job: ClaimedJob) -> Asset:
         """Assets are immutable, so a cached one stays valid."""
