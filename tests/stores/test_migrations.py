@@ -14,9 +14,8 @@ from outrider.domain.errors import SchemaMismatch
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.kernel.transactions import paging
 from outrider.kernel.transactions.overview import overview_page
-from outrider.stores.migrations import Migration, load_migrations, pending
+from outrider.stores.migrations import Applied, Migration, load_migrations, pending
 from outrider.stores.postgres import store as postgres
-from outrider.stores.sqlite import migrating
 from outrider.stores.sqlite import store as sqlite
 from outrider.stores.sqlite.functions import add_functions
 from outrider.stores.statements import to_positional
@@ -25,11 +24,11 @@ from tests.support.raw_sql import raw_sql
 pytestmark = pytest.mark.empty_database
 
 FUTURE = "9999_from_the_future"
-SHARED_HISTORY = [migration.name for migration in migrating.MIGRATIONS]
+SHARED_HISTORY = [migration.name for migration in sqlite.MIGRATIONS]
 
 
 def migrations_of(database: str) -> list[Migration]:
-    return migrating.MIGRATIONS if database.startswith("sqlite") else postgres.MIGRATIONS
+    return sqlite.MIGRATIONS if database.startswith("sqlite") else postgres.MIGRATIONS
 
 
 async def test_migrating_twice_changes_nothing_the_second_time(database: str) -> None:
@@ -77,16 +76,72 @@ async def test_a_database_newer_than_the_code_is_refused_and_not_touched(databas
         assert await raw.run("SELECT name FROM schema_migrations") == [(FUTURE,)]
 
 
-async def test_a_migrated_database_that_moved_on_is_refused(database: str) -> None:
+ADDS = Migration(FUTURE, "CREATE TABLE added (id text)")
+BREAKS = Migration(
+    FUTURE, "-- Breaks the version before: it reads the column.\nDROP TABLE audience_uploads"
+)
+
+
+async def _migrated_further(
+    database: str, migration: Migration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By code of the next version."""
+    module = sqlite if database.startswith("sqlite") else postgres
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "MIGRATIONS", [*module.MIGRATIONS, migration])
+        next_version = make_store(database)
+        assert migration.name in await next_version.migrate()
+        await next_version.close()
+
+
+async def test_code_goes_on_after_a_migration_of_the_next_version_that_only_adds(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A10: one additive migration, and the servers of before were not ready and workers exited."""
+    store = make_store(database)
+    await store.migrate()
+    await _migrated_further(database, ADDS, monkeypatch)
+    await store.verify_schema()
+    assert await store.migrate() == []
+    await store.close()
+
+
+async def test_code_is_refused_after_a_migration_that_breaks_it(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = make_store(database)
+    await store.migrate()
+    await _migrated_further(database, BREAKS, monkeypatch)
+    for refused in (store.migrate, store.verify_schema):
+        with pytest.raises(SchemaMismatch, match=f"newer than this code: it has {FUTURE}"):
+            await refused()
+    await store.close()
+
+
+async def test_a_database_of_an_earlier_version_learns_which_migrations_break_code(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     store = make_store(database)
     await store.migrate()
     async with raw_sql(database) as raw:
-        await raw.run(
-            f"INSERT INTO schema_migrations VALUES ('{FUTURE}', 'x', '2026-01-01T00:00:00.000000Z')"
-        )
-    with pytest.raises(SchemaMismatch, match="newer than this code"):
-        await store.verify_schema()
+        await raw.run("ALTER TABLE schema_migrations DROP COLUMN is_breaking")
+    await store.verify_schema()
+    await _migrated_further(database, ADDS, monkeypatch)
+    await store.verify_schema()
     await store.close()
+
+
+def test_a_migration_that_takes_something_away_says_that_it_breaks_the_version_before() -> None:
+    """Those up to 0047 came before versions could run beside each other."""
+    takes_away = re.compile(r"\bDROP (TABLE|COLUMN|VIEW)|\bRENAME\b|SET NOT NULL|\bTYPE\b", re.I)
+    silent = [
+        migration.name
+        for migration in [*sqlite.MIGRATIONS, *postgres.MIGRATIONS]
+        if migration.name > "0048"
+        and takes_away.search(migration.sql)
+        and not migration.is_breaking
+    ]
+    assert silent == []
 
 
 async def test_a_migration_that_was_edited_after_it_landed_is_refused(database: str) -> None:
@@ -115,7 +170,7 @@ async def test_an_empty_database_says_to_run_outrider_migrate(database: str) -> 
 
 def test_pending_migrations_are_those_the_database_lacks_in_order() -> None:
     first, second, third = (Migration(f"000{number}", f"sql {number}") for number in (1, 2, 3))
-    applied = {first.name: first.sha256}
+    applied = {first.name: Applied(first.sha256, is_breaking=False)}
     assert pending([first, second, third], applied) == [second, third]
     assert pending([first], applied) == []
 

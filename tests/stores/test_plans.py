@@ -17,7 +17,6 @@ import pytest_asyncio
 
 from outrider.bootstrap import make_store
 from outrider.stores.postgres import store as postgres
-from outrider.stores.sqlite import migrating
 from outrider.stores.sqlite import store as sqlite
 from outrider.stores.statements import to_positional
 from outrider.testing.postgres import create_database, drop_database
@@ -267,7 +266,7 @@ def embedded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[apsw.Connecti
     connection = sqlite.SqliteStore(tmp_path_factory.mktemp("plans") / "plans.db")._connect()
     # Their plans list the search for children that a new parent saves, which is never made.
     connection.execute("PRAGMA foreign_keys = off")
-    for migration in migrating.MIGRATIONS:
+    for migration in sqlite.MIGRATIONS:
         connection.execute(migration.sql)
     yield connection
     connection.close()

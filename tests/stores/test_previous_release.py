@@ -20,7 +20,7 @@ from outrider.domain.write_budget import WriteBudget
 from outrider.files.event_spool import LocalSpool
 from outrider.gateways.sandbox import references_delivered
 from outrider.kernel.work.job_step_recorder import StepRecorder
-from outrider.stores.sqlite import migrating
+from outrider.stores.sqlite import store as sqlite
 from outrider.system import SystemIds
 from tests.support.deployed_beside import (
     NOOP,
@@ -132,7 +132,7 @@ def test_the_recording_is_of_an_earlier_schema() -> None:
     names = re.findall(
         r"INSERT INTO schema_migrations VALUES\('(\w+)'", (RECORDED / "database.sql").read_text()
     )
-    ours = [migration.name for migration in migrating.MIGRATIONS]
+    ours = [migration.name for migration in sqlite.MIGRATIONS]
     assert names == ours[: len(names)]
     assert len(names) < len(ours)
 

@@ -16,7 +16,6 @@ import pytest
 from tests.support.compiled_statements import answering
 
 import outrider.kernel
-from outrider.stores.sqlite import migrating
 from outrider.stores.sqlite import store as sqlite
 from outrider.stores.sqlite.functions import add_functions
 
@@ -114,7 +113,7 @@ def _fields(record: object) -> tuple[tuple[str, ...], int]:
 def empty_database() -> apsw.Connection:
     connection = apsw.Connection(":memory:")
     add_functions(connection)
-    for migration in migrating.MIGRATIONS:
+    for migration in sqlite.MIGRATIONS:
         connection.execute(migration.sql)
     return connection
 

@@ -27,6 +27,8 @@ POSTGRES_MIGRATION_LOCK_MS = 500
 the second after which Postgres would end one of the two, so no server is turned away for it."""
 POSTGRES_MIGRATION_REST_SECONDS = 0.5
 POSTGRES_MIGRATION_TRIES = 60
+POSTGRES_MIGRATION_TURNS = 7_200
+"""How often to look, at intervals, whether another process is done migrating: for an hour."""
 REDIS_CONNECTIONS = 32
 REDIS_TIMEOUT_SECONDS = 0.5
 """It only saves a database query: no control waits longer than this for it."""

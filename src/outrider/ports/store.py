@@ -67,7 +67,8 @@ class Store(Protocol):
         ...
 
     async def verify_schema(self) -> None:
-        """Raise SchemaMismatch unless the schema is exactly the one this code was written for."""
+        """Raise SchemaMismatch unless this code can use the schema: the one it was written for, or
+        a later one that only adds to it."""
         ...
 
     async def ping(self) -> None:

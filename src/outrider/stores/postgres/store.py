@@ -6,7 +6,7 @@ reads run on one REPEATABLE READ snapshot.
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from functools import lru_cache
 from itertools import repeat
@@ -22,9 +22,6 @@ from outrider.domain.restored_database import DatabasePlace
 from outrider.limits.stores import (
     POSTGRES_CONNECT_SECONDS,
     POSTGRES_IDLE_SECONDS,
-    POSTGRES_MIGRATION_LOCK_MS,
-    POSTGRES_MIGRATION_REST_SECONDS,
-    POSTGRES_MIGRATION_TRIES,
     POSTGRES_PING_SECONDS,
     POSTGRES_POOL_CONNECTIONS,
     POSTGRES_STATEMENT_SECONDS,
@@ -32,14 +29,13 @@ from outrider.limits.stores import (
 from outrider.ports.store import Announced, Result, Rows, Statement, Transaction
 from outrider.stores import migrations
 from outrider.stores.compiler import Dialect
+from outrider.stores.postgres import migrating
 from outrider.stores.postgres.listener import Listener
 from outrider.stores.statements import KERNEL_STATEMENTS, load_statements, to_positional
 
 HERE = Path(__file__).parent
 STATEMENTS = load_statements(KERNEL_STATEMENTS, Dialect.POSTGRES)
 MIGRATIONS = migrations.load_migrations(HERE / "migrations")
-MIGRATION_LOCK = 0x6F757472
-"""An advisory lock, so that two processes never migrate at the same time."""
 
 PLANS_BY_KEY = {"jit": "off", "plan_cache_mode": "force_generic_plan", "enable_seqscan": "off"}
 """Every statement of the kernel looks rows up by key. A cached plan from when a table was small
@@ -98,8 +94,6 @@ EVENT_ONCE = "run_events_run_id_idempotency_key_key"
 """Refuses an event that another transaction logged while this one waited for the run's row. Like a
 serialization failure, it passes: whoever tries again finds the event in the log."""
 
-_IN_THE_WAY = (asyncpg.LockNotAvailableError, asyncpg.DeadlockDetectedError)
-
 
 class PostgresStore:
     scheme = "postgresql"
@@ -121,38 +115,14 @@ class PostgresStore:
         return await self._run(transaction, "repeatable_read", readonly=True)
 
     async def migrate(self) -> Sequence[str]:
-        """Beside running servers: it yields to them, and tries again."""
-        for _ in range(POSTGRES_MIGRATION_TRIES - 1):
-            try:
-                return await self._migrate()
-            except StoreUnavailable as error:
-                if not isinstance(error.__cause__, _IN_THE_WAY):
-                    raise
-            await asyncio.sleep(POSTGRES_MIGRATION_REST_SECONDS)
-        return await self._migrate()
-
-    async def _migrate(self) -> Sequence[str]:
-        async with self._transaction("read_committed") as connection:
-            await connection.execute("SELECT pg_advisory_xact_lock($1)", MIGRATION_LOCK)
-            # Only from here on: before that, this one waits for another migrating process.
-            await connection.execute(f"SET LOCAL lock_timeout = {POSTGRES_MIGRATION_LOCK_MS}")
-            await connection.execute(
-                "CREATE TABLE IF NOT EXISTS schema_migrations "
-                "(name text PRIMARY KEY, sha256 text NOT NULL, applied_at timestamptz NOT NULL)"
-            )
-            missing = migrations.pending(MIGRATIONS, await _applied(connection))
-            for migration in missing:
-                await connection.execute(migration.sql)
-                await connection.execute(
-                    "INSERT INTO schema_migrations VALUES ($1, $2, now())",
-                    migration.name,
-                    migration.sha256,
-                )
-            return [migration.name for migration in missing]
+        try:
+            return await migrating.migrate(self._url, MIGRATIONS)
+        except _RAISED as error:
+            raise _translated(error, self._url) from error
 
     async def verify_schema(self) -> None:
         async with self._transaction("repeatable_read", readonly=True) as connection:
-            migrations.verify(MIGRATIONS, await _applied(connection))
+            migrations.verify(MIGRATIONS, await migrating.applied(connection))
 
     async def ping(self) -> None:
         """On a separate connection: those of the pool may all be busy, or lost."""
@@ -358,13 +328,6 @@ async def _place_by(query: str, connection: Connection) -> DatabasePlace:
 
 async def _keep_as_it_is(_connection: "asyncpg.Connection[asyncpg.Record]") -> None:
     """No script leaves state in a session, so nothing has to be reset."""
-
-
-async def _applied(connection: Connection) -> Mapping[str, str]:
-    if await connection.fetchval("SELECT to_regclass('schema_migrations')") is None:
-        return {}
-    rows = await connection.fetch("SELECT name, sha256 FROM schema_migrations")
-    return {name: sha256 for name, sha256 in rows}  # noqa: C416 - a Record is no pair to dict()
 
 
 def _translated(error: BaseException, url: str) -> StoreError:

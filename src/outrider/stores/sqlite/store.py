@@ -30,12 +30,13 @@ from outrider.stores import migrations
 from outrider.stores.compiler import Dialect
 from outrider.stores.sqlite.checkpointer import Checkpointer
 from outrider.stores.sqlite.connections import connect, translated
-from outrider.stores.sqlite.migrating import MIGRATIONS, applied, migrate
+from outrider.stores.sqlite.migrating import applied, migrate
 from outrider.stores.sqlite.values import time_to_text
 from outrider.stores.sqlite.writer_thread import WriterThread
 from outrider.stores.statements import KERNEL_STATEMENTS, NamedSql, load_statements
 
 STATEMENTS = load_statements(KERNEL_STATEMENTS, Dialect.SQLITE)
+MIGRATIONS = migrations.load_migrations(Path(__file__).parent / "migrations")
 OF_SINGLE_MESSAGES = {"insert_intents", "open_due"}
 """Many at once are still what large windows wait for: they must not wait for themselves."""
 
@@ -91,7 +92,7 @@ class SqliteStore:
         return await self._in_reader(lambda db: self._run(db, "BEGIN", transaction))
 
     async def migrate(self) -> Sequence[str]:
-        return await self._in_writer(migrate)
+        return await self._in_writer(lambda db: migrate(db, MIGRATIONS))
 
     async def verify_schema(self) -> None:
         await self._in_reader(lambda db: migrations.verify(MIGRATIONS, applied(db)))

@@ -16,7 +16,7 @@ from outrider.ports.store import Announced, Result, Transaction
 from outrider.stores.sqlite.connections import translated
 from outrider.stores.sqlite.functions import add_functions
 from outrider.stores.sqlite.migrating import migrate
-from outrider.stores.sqlite.store import SqliteStore
+from outrider.stores.sqlite.store import MIGRATIONS, SqliteStore
 from outrider.testing.simulation.process import Process
 
 FASTEST_SECONDS, SLOWEST_SECONDS = 0.000_2, 0.004
@@ -61,7 +61,7 @@ class MemoryStore(SqliteStore):
         return result
 
     def make_tables(self) -> None:
-        migrate(self._database)
+        migrate(self._database, MIGRATIONS)
 
     def give_way(self, while_true: Callable[[], bool]) -> None:
         """It has no queue in which a large window could be ahead of a single message."""
