@@ -88,9 +88,10 @@ docs: setup ## write the generated pages anew
 screenshots: setup ## take the console's pictures for the docs anew; needs Chromium
 	$(BIN)/python scripts/console_screenshots.py
 
-dist: setup ## the wheel, the source archive, an SBOM and their sums, for a release
+dist: setup ## the wheels, the source archives, an SBOM and their sums, for a release
 	rm -rf dist
 	$(BIN)/python -m hatchling build -d dist
+	cd client && ../$(BIN)/python -m hatchling build -d ../dist
 	$(BIN)/python scripts/sbom.py dist
 	cd dist && sha256sum *.whl *.tar.gz *.cdx.json > SHA256SUMS
 

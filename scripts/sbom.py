@@ -49,7 +49,7 @@ def _component(name: str, version: str) -> dict[str, object]:
 
 
 def main(folder: Path) -> None:
-    [wheel] = folder.glob("*.whl")
+    [wheel] = folder.glob("outrider-[0-9]*.whl")
     text = json.dumps(document(wheel), indent=2) + "\n"
     (folder / f"{'-'.join(wheel.name.split('-')[:2])}.cdx.json").write_text(text)
 

@@ -99,6 +99,7 @@ def test_no_file_names_the_host_of_a_registry() -> None:
 def test_the_sbom_lists_every_pin_and_the_wheel_itself(tmp_path: Path) -> None:
     wheel = tmp_path / "outrider-0.1.0-py3-none-any.whl"
     wheel.write_bytes(b"a wheel")
+    (tmp_path / "outrider_client-0.1.0-py3-none-any.whl").write_bytes(b"another")
     main = runpy.run_path(str(ROOT / "scripts/sbom.py"))["main"]
     main(tmp_path)
     file = tmp_path / "outrider-0.1.0.cdx.json"
