@@ -13,6 +13,7 @@ from outrider.api import errors, request_ids
 from outrider.api.envelope import Envelope
 from outrider.api.idempotency import HEADERS, REPLAYED
 from outrider.api.models.problems import ProblemAnswer
+from outrider.api.receipt_door import ReceiptDoor
 from outrider.api.routes import (
     alerts,
     artifacts,
@@ -117,6 +118,7 @@ def create_app(
             allow_headers=["Authorization", "Last-Event-ID", request_ids.HEADER, *HEADERS],
             expose_headers=[request_ids.HEADER, REPLAYED, "Retry-After"],
         )
+    app.add_middleware(ReceiptDoor)
     app.add_middleware(Envelope, metrics=services.metrics)
     _document_problems(app)
     return app

@@ -9,7 +9,7 @@ import uuid
 from typing import Any
 
 import structlog
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -33,6 +33,8 @@ PROTECTIONS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-store",
 }
+_PROTECTIONS = [(name.lower().encode(), value.encode()) for name, value in PROTECTIONS.items()]
+_REQUEST_ID = request_ids.HEADER.lower().encode()
 TEMPLATE = "route_template"
 PATH_PARAMS = "path_params"
 PRINCIPAL = "principal"
@@ -61,10 +63,13 @@ class Envelope:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                protected = MutableHeaders(scope=message)
-                for name, value in PROTECTIONS.items():
-                    protected.setdefault(name, value)
-                protected[request_ids.HEADER] = request_id
+                headers_given = message["headers"]
+                present = {name.lower() for name, _ in headers_given}
+                message["headers"] = [
+                    *headers_given,
+                    *(each for each in _PROTECTIONS if each[0] not in present),
+                    (_REQUEST_ID, request_id.encode("latin-1")),
+                ]
             await send(message)
 
         method, started = scope["method"], time.perf_counter()

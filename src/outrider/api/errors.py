@@ -113,11 +113,16 @@ def unforeseen() -> Response:
     return problem(500, INTERNAL, "an internal error occurred; see the server's log")
 
 
+def answer_in(request: Request, error: Exception) -> Response | None:
+    """The response to an expected error of this request; None for any other."""
+    return answer_to(error, _down_since(request, error))
+
+
 def install(app: FastAPI, methods_of: Callable[[str], list[str]]) -> None:
     """`methods_of` a path: the framework only knows those of the first route that it tried."""
 
     async def answer(request: Request, error: Exception) -> Response:
-        response = answer_to(error, _down_since(request, error)) or unforeseen()
+        response = answer_in(request, error) or unforeseen()
         if response.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
             response.headers["Allow"] = ", ".join(methods_of(request.url.path))
         return response

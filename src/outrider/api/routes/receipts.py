@@ -1,9 +1,8 @@
-"""The fourth door: providers' callbacks, authenticated by their own signature, and lists of
-receipts. A callback is verified, stored durably and answered; matching it to messages happens
-later. It needs no API key, and nothing is trusted that was not verified.
+"""The fourth door, as documented: providers' callbacks, handshakes, and lists of receipts.
+
+Callbacks that are posted usually never come here: `receipt_door` takes them before any routing.
 """
 
-import asyncio
 from typing import Annotated, Any
 from urllib.parse import unquote
 
@@ -12,23 +11,20 @@ from starlette.responses import Response
 from starlette.routing import Match
 from starlette.types import Scope as AsgiScope
 
-from outrider.api import bodies, cursors
-from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired, services_of
-from outrider.api.errors import ApiError, problem
+from outrider.api import cursors
+from outrider.api.context import PAGE_DEFAULT, After, Asker, Limit, Wired
+from outrider.api.errors import ApiError
 from outrider.api.models.common import Page
 from outrider.api.models.problems import PROBLEMS
-from outrider.api.models.receipts import MatchBody, Matched, ReceiptAnswer, Taken
+from outrider.api.models.receipts import MatchBody, Matched, ReceiptAnswer
+from outrider.api.receipt_door import taken, workspace_of
 from outrider.api.route import NotedRoute, api_router
-from outrider.domain.errors import InvalidInput, NotFound
+from outrider.domain.errors import NotFound
 from outrider.domain.ids import OutboxId
-from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
+from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME
 from outrider.kernel.transactions import receipts
 from outrider.kernel.transactions.alerts import LAST
 from outrider.limits.campaigns import NAME_MAX_CHARACTERS
-from outrider.limits.receipts import CALLBACK_MAX_BYTES, READ_HERE_MAX_BYTES
-from outrider.ports.receipts import Callback, Challenge, Refusal, RefusedFor, Verified
-
-SEGMENT_SEPARATOR = ":"
 
 
 class CallbackRoute(NotedRoute):
@@ -98,7 +94,7 @@ _WORKSPACE = Annotated[
     openapi_extra=_BODY,
 )
 async def take(submission_target: _TARGET, request: Request) -> Response:
-    return await _taken(request, DEFAULT_WORKSPACE_NAME, submission_target)
+    return await taken(request, DEFAULT_WORKSPACE_NAME, submission_target)
 
 
 @door.get(
@@ -119,90 +115,7 @@ async def take(submission_target: _TARGET, request: Request) -> Response:
 async def take_in_workspace(
     workspace: _WORKSPACE, submission_target: _TARGET, request: Request
 ) -> Response:
-    return await _taken(request, _workspace(workspace), submission_target)
-
-
-async def _taken(request: Request, workspace: WorkspaceName, target: str) -> Response:
-    services = services_of(request)
-    outrider = services.outrider
-    await services.require_registry()
-    scope = await outrider.receipt_intake.inbox_of(workspace, target)
-    reader = outrider.receipt_readers.reader(str(workspace), target)
-    if reader is None:
-        raise NotFound(
-            f"no target '{target}' takes receipts here",
-            hint="it is in the registry, and its receiptsSecret or the provider's own is set?",
-        )
-    bodies.check_length(request, CALLBACK_MAX_BYTES)
-    size = bodies.announced_bytes(request, CALLBACK_MAX_BYTES)
-    if size <= READ_HERE_MAX_BYTES:
-        callback = await _callback(request)
-        await reader.prepare(callback, outrider.clock.now())
-        read = reader.read(callback, outrider.clock.now())
-    else:
-        async with services.bodies.holding(scope, size):
-            callback = await _callback(request)
-            await reader.prepare(callback, outrider.clock.now())
-            read = await asyncio.to_thread(reader.read, callback, outrider.clock.now())
-    match read:
-        case Refusal():
-            return _refused(read)
-        case Challenge():
-            return Response(read.answer, 200, media_type="text/plain")
-        case Verified():
-            new = await outrider.receipt_intake.take_in(scope, target, read.receipts)
-            for receipt in new:
-                services.metrics.receipts.labels(target, receipt.event.value).inc()
-            if read.answer:
-                return Response(read.answer, 200, media_type=read.content_type)
-            confirmation = Taken(taken=len(new)).model_dump_json()
-            return Response(confirmation, 200, media_type="application/json")
-
-
-async def _callback(request: Request) -> Callback:
-    body = await bodies.read_bounded(request, CALLBACK_MAX_BYTES)
-    return Callback(
-        request.method,
-        _public_url(request),
-        dict(request.query_params),
-        {name.lower(): value for name, value in request.headers.items()},
-        body,
-    )
-
-
-def _public_url(request: Request) -> str:
-    """As the provider called it: a proxy before us may have another name than we know."""
-    public = services_of(request).outrider.settings.public_url
-    if public is None:
-        return str(request.url)
-    raw: bytes = request.scope.get("raw_path") or request.url.path.encode()
-    query: bytes = request.scope.get("query_string", b"")
-    path = raw.decode("latin-1").partition("?")[0]
-    return f"{public.rstrip('/')}{path}{'?' if query else ''}{query.decode('latin-1')}"
-
-
-def _refused(refusal: Refusal) -> Response:
-    if refusal.why is RefusedFor.MALFORMED:
-        return problem(400, InvalidInput.code, refusal.detail)
-    return problem(
-        401,
-        f"RECEIPT_{refusal.why.name}",
-        refusal.detail,
-        headers={"WWW-Authenticate": 'Signature realm="receipts"'},
-    )
-
-
-def _workspace(text: str) -> WorkspaceName:
-    """One segment of a path: with slashes that were encoded, or with colons instead."""
-    written = text
-    if "/" not in text and text.count(SEGMENT_SEPARATOR) == 2:
-        written = text.replace(SEGMENT_SEPARATOR, "/")
-    try:
-        return WorkspaceName.parse(written)
-    except ValueError:
-        raise NotFound(
-            "there is no such workspace", hint="write TENANT:PROJECT:ENVIRONMENT"
-        ) from None
+    return await taken(request, workspace_of(workspace), submission_target)
 
 
 @router.get("/receipts", operation_id="listReceipts", summary="List receipts, newest first")
