@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from outrider.bootstrap import make_store
 from outrider.engines.process_identity import this_worker
-from outrider.ports.bus import BusEvent, Delivery, Sink
+from outrider.ports.bus import BusDelivery, BusEvent, Sink
 from tests.support.bus_scene import Scene
 
 
@@ -21,7 +21,7 @@ class Fatal:
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
 
-    async def publish(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
+    async def publish(self, window: Sequence[BusEvent]) -> Sequence[BusDelivery]:
         await self._sink.publish(window)
         os.kill(os.getpid(), signal.SIGKILL)
         raise AssertionError("nobody survives that")

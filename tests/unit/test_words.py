@@ -20,6 +20,7 @@ from outrider.cli import texts
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "outrider"
 CONSOLE = SOURCES / "console" / "js"
+TEXTS = CONSOLE / "texts"
 CLI = SOURCES / "cli"
 DOCUMENTS = (
     ROOT / "README.md",
@@ -60,7 +61,7 @@ IDIOMS = re.compile(
 
 
 def _modules() -> list[Path]:
-    return [path for path in sorted(CONSOLE.rglob("*.js")) if path.name != "texts.js"]
+    return [path for path in sorted(CONSOLE.rglob("*.js")) if path.parent != TEXTS]
 
 
 def _commands() -> list[Path]:
@@ -69,7 +70,7 @@ def _commands() -> list[Path]:
 
 # Months and units, a browser's own names, and a line for its developer tools.
 @pytest.mark.parametrize("module", _modules(), ids=lambda path: path.name)
-def test_the_consoles_sentences_are_in_one_file(module: Path) -> None:
+def test_the_consoles_sentences_are_in_the_folder_of_its_texts(module: Path) -> None:
     if module.name in ("format.js", "dom.js"):
         pytest.skip("months and units; names of the DOM")
     allowed = {"campaign_progress ignored"}
@@ -95,7 +96,7 @@ def test_a_sentence_in_a_page_is_found() -> None:
 def _groups() -> dict[str, tuple[Path, set[str]]]:
     """By name of the group: the module that shows it, and its keys."""
     found = {}
-    source = (CONSOLE / "texts.js").read_text()
+    source = "".join(path.read_text() for path in sorted(TEXTS.glob("*.js")))
     for path, name, body in re.findall(
         r"/\*\* (\S+) \*/\nexport const (\w+) = \{\n(.*?)\n\};", source, re.DOTALL
     ):
@@ -183,7 +184,7 @@ def _visible() -> Iterator[tuple[str, str]]:
     for path in _commands():
         for each in help_texts(path.read_text()):
             yield f"{path.relative_to(ROOT)}:{each.line}", each.text
-    for path in (CONSOLE / "texts.js", SOURCES / "console" / "index.html", *DOCUMENTS):
+    for path in (*sorted(TEXTS.glob("*.js")), SOURCES / "console" / "index.html", *DOCUMENTS):
         for number, line in enumerate(path.read_text().splitlines(), 1):
             yield f"{path.relative_to(ROOT)}:{number}", line
 
@@ -261,8 +262,6 @@ def test_event_and_step_are_always_qualified_in_the_glossary() -> None:
 # Texts are always written with their module, `texts.Group`; payloads keep the names under which an
 # engine's server knows them; models of the API are named for its clients.
 NAMED_BY_THEIR_MODULE = ("cli/texts/", "engines/temporal/messages.py", "api/models/", "testing/")
-# Ports of the event bus that are still named like the ledger's own.
-DEFINED_TWICE = frozenset({"Delivery", "Verdict"})
 
 
 def _public_classes() -> Iterator[tuple[str, str]]:
@@ -282,7 +281,7 @@ def _defined_twice(classes: Iterable[tuple[str, str]]) -> set[str]:
 def test_every_public_class_has_a_unique_name() -> None:
     classes = list(_public_classes())
     assert len(classes) > 500
-    assert _defined_twice(classes) == DEFINED_TWICE
+    assert _defined_twice(classes) == set()
 
 
 def test_a_class_that_is_defined_twice_is_found() -> None:

@@ -4,42 +4,34 @@ Only for requests that name no tenant: monitoring must see it when the database 
 """
 
 import hashlib
-from collections import OrderedDict
-from typing import NamedTuple
+
+from cachetools import TTLCache
 
 from outrider.domain.keys import KeyId
 from outrider.limits.access import RECENT_KEY_SECONDS, RECENT_KEYS_MAX
 from outrider.ports.clock import Clock
 
 
-class _Admitted(NamedTuple):
-    key_id: KeyId
-    at: float
-
-
 class RecentKeys:
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
-        self._admitted: OrderedDict[bytes, _Admitted] = OrderedDict()
+        self._admitted: TTLCache[bytes, KeyId] = TTLCache(
+            RECENT_KEYS_MAX, RECENT_KEY_SECONDS, timer=clock.monotonic
+        )
+        """By the digest of the key."""
 
     def note(self, key: str, key_id: KeyId) -> None:
-        digest = _digest(key)
-        self._admitted[digest] = _Admitted(key_id, self._clock.monotonic())
-        self._admitted.move_to_end(digest)
-        if len(self._admitted) > RECENT_KEYS_MAX:
-            self._admitted.popitem(last=False)
+        self._admitted[_digest(key)] = key_id
 
     def forget(self, key: str) -> None:
         """It was refused since."""
         self._admitted.pop(_digest(key), None)
 
     def forget_revoked(self, key_id: KeyId) -> None:
-        for digest in [each for each, found in self._admitted.items() if found.key_id == key_id]:
-            del self._admitted[digest]
+        for digest in [each for each, its_id in self._admitted.items() if its_id == key_id]:
+            self._admitted.pop(digest, None)
 
     def knows(self, key: str) -> bool:
-        found = self._admitted.get(_digest(key))
-        return found is not None and self._clock.monotonic() - found.at < RECENT_KEY_SECONDS
+        return _digest(key) in self._admitted
 
 
 def _digest(key: str) -> bytes:

@@ -28,7 +28,7 @@ class BusEvent:
     """The run event itself, whose payload `content` may leave out."""
 
 
-class Verdict(StrEnum):
+class BusVerdict(StrEnum):
     """`held`: not tried, because an earlier event of its run failed. `gone`: do not retry.
     `address_gone`: the sink continues, but not the event's own address. `away`: the sink cannot be
     reached, and its events wait for it however long that takes."""
@@ -42,19 +42,19 @@ class Verdict(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Delivery:
+class BusDelivery:
     """The outcome of sending one event. `error` is a short code: other tenants may see it."""
 
-    verdict: Verdict
+    verdict: BusVerdict
     error: str = ""
     retry_after_seconds: float | None = None
 
 
-DELIVERED = Delivery(Verdict.DELIVERED)
-HELD = Delivery(Verdict.HELD)
+DELIVERED = BusDelivery(BusVerdict.DELIVERED)
+HELD = BusDelivery(BusVerdict.HELD)
 
 
-def first_fails(runs: Sequence[str], failed: Delivery) -> list[Delivery]:
+def first_fails(runs: Sequence[str], failed: BusDelivery) -> list[BusDelivery]:
     """No event of a window could be sent: the first of each run failed, the rest are held.
 
     `runs` are the runs of the window's events, event by event.
@@ -64,7 +64,7 @@ def first_fails(runs: Sequence[str], failed: Delivery) -> list[Delivery]:
 
 
 class Sink(Protocol):
-    async def publish(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
+    async def publish(self, window: Sequence[BusEvent]) -> Sequence[BusDelivery]:
         """Send these, each run's in order; returns a verdict for each, in the window's order.
 
         Once an event of a run has failed, the later ones of that run are held.

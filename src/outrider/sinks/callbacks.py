@@ -23,13 +23,13 @@ from outrider.limits.bus import (
     WEBHOOK_ANSWER_MAX_BYTES,
 )
 from outrider.limits.gateways import HTTP_CONNECT_SECONDS
-from outrider.ports.bus import DELIVERED, HELD, BusEvent, Delivery, Verdict
+from outrider.ports.bus import DELIVERED, HELD, BusDelivery, BusEvent, BusVerdict
 from outrider.ports.clock import Clock
 
 log = structlog.get_logger()
 
 GONE = 410
-SWITCHED_OFF = Delivery(Verdict.ADDRESS_GONE, "endpoint_gone")
+SWITCHED_OFF = BusDelivery(BusVerdict.ADDRESS_GONE, "endpoint_gone")
 
 
 class CallbackSink:
@@ -51,7 +51,7 @@ class CallbackSink:
             allow_private=allow_private,
         )
 
-    async def publish(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
+    async def publish(self, window: Sequence[BusEvent]) -> Sequence[BusDelivery]:
         verdicts = [HELD] * len(window)
         free = asyncio.Semaphore(CALLBACK_CONCURRENCY)
         addresses: dict[str, list[int]] = {}
@@ -89,7 +89,7 @@ class CallbackSink:
     async def close(self) -> None:
         await self._client.close()
 
-    async def _tell(self, event: BusEvent) -> Delivery:
+    async def _tell(self, event: BusEvent) -> BusDelivery:
         address, scope = event.address, event.scope
         assert scope is not None, "a message event has its workspace"
         if address is None or address.disabled:
@@ -102,11 +102,11 @@ class CallbackSink:
         if isinstance(answer, AttemptError):
             # The detail names hosts; what is kept with the event does not.
             log.warning("callback_failed", error=answer.code, detail=answer.detail)
-            return Delivery(Verdict.FAILED, answer.code)
+            return BusDelivery(BusVerdict.FAILED, answer.code)
         assert isinstance(answer, ReceivedAnswer), "nobody withholds an event"
         if 200 <= answer.status < 300:
             return DELIVERED
         error = f"http_{answer.status}"
         if answer.status == GONE:
-            return Delivery(Verdict.ADDRESS_GONE, error)
-        return Delivery(Verdict.FAILED, error, answer.retry_after_seconds)
+            return BusDelivery(BusVerdict.ADDRESS_GONE, error)
+        return BusDelivery(BusVerdict.FAILED, error, answer.retry_after_seconds)

@@ -3,14 +3,14 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 
-from outrider.ports.bus import HELD, BusEvent, Delivery, Verdict
+from outrider.ports.bus import HELD, BusDelivery, BusEvent, BusVerdict
 
-Publish = Callable[[BusEvent], Awaitable[Delivery]]
+Publish = Callable[[BusEvent], Awaitable[BusDelivery]]
 
 
 async def publish_in_order(
     window: Sequence[BusEvent], publish: Publish, concurrency: int
-) -> list[Delivery]:
+) -> list[BusDelivery]:
     """After a failure the rest of that run is held; after `gone`, everything that was not
     started."""
     verdicts = [HELD] * len(window)
@@ -29,9 +29,9 @@ async def publish_in_order(
                     return
                 verdicts[index] = await publish(window[index])
                 verdict = verdicts[index].verdict
-                if verdict is Verdict.GONE:
+                if verdict is BusVerdict.GONE:
                     gone = True
-                if verdict is not Verdict.DELIVERED:
+                if verdict is not BusVerdict.DELIVERED:
                     break
 
     async with asyncio.TaskGroup() as group:

@@ -13,7 +13,7 @@ import structlog
 from outrider.domain.errors import InvalidInput
 from outrider.domain.sink_urls import SinkUrl, sink_url
 from outrider.limits.bus import NATS_CONCURRENCY, NATS_DUPLICATES_SECONDS, NATS_STREAM_KEPT_SECONDS
-from outrider.ports.bus import DELIVERED, BusEvent, Delivery, Verdict, first_fails
+from outrider.ports.bus import DELIVERED, BusDelivery, BusEvent, BusVerdict, first_fails
 from outrider.ports.secrets import SecretStore, own_secret
 from outrider.settings import SinkSettings
 from outrider.sinks.in_order import publish_in_order
@@ -44,7 +44,7 @@ class NatsSink:
         self._stream_is_there = False
         self._credentials()
 
-    async def publish(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
+    async def publish(self, window: Sequence[BusEvent]) -> Sequence[BusDelivery]:
         from nats.errors import Error
         from nats.js.errors import APIError, NoStreamResponseError
 
@@ -55,7 +55,7 @@ class NatsSink:
             failed = self._failed(type(error).__name__, error)
             return first_fails([event.run_id for event in window], failed)
 
-        async def publish_one(event: BusEvent) -> Delivery:
+        async def publish_one(event: BusEvent) -> BusDelivery:
             try:
                 await self._unless_lost(
                     jetstream.publish(
@@ -168,9 +168,9 @@ class NatsSink:
     async def _told(self, error: Exception) -> None:
         log.warning("nats_connection", sink=self._name, error=str(error) or type(error).__name__)
 
-    def _failed(self, code: str, error: Exception) -> Delivery:
+    def _failed(self, code: str, error: Exception) -> BusDelivery:
         log.warning("nats_failed", sink=self._name, error=code, detail=str(error))
-        return Delivery(Verdict.FAILED, code)
+        return BusDelivery(BusVerdict.FAILED, code)
 
 
 def _require_library() -> None:

@@ -10,7 +10,7 @@ import structlog
 from outrider.domain.errors import InvalidInput
 from outrider.domain.sink_urls import SinkUrl, sink_url
 from outrider.limits.bus import REDIS_STREAM_ENTRIES
-from outrider.ports.bus import DELIVERED, BusEvent, Delivery, Verdict, first_fails
+from outrider.ports.bus import DELIVERED, BusDelivery, BusEvent, BusVerdict, first_fails
 from outrider.ports.secrets import SecretStore, own_secret
 from outrider.settings import SinkSettings
 
@@ -30,7 +30,7 @@ class RedisSink:
         self._entries = _entries(self._url.options.get("maxlen"))
         self._redis = _connect(self._url, settings, secrets)
 
-    async def publish(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
+    async def publish(self, window: Sequence[BusEvent]) -> Sequence[BusDelivery]:
         from redis.exceptions import RedisError
 
         try:
@@ -50,7 +50,7 @@ class RedisSink:
         except (RedisError, OSError, TimeoutError) as error:
             code = type(error).__name__
             log.warning("redis_failed", sink=self._name, error=code, detail=str(error))
-            failed = Delivery(Verdict.FAILED, code)
+            failed = BusDelivery(BusVerdict.FAILED, code)
             return first_fails([event.run_id for event in window], failed)
         return [DELIVERED] * len(window)
 

@@ -12,7 +12,7 @@ from outrider.gateways.http import ReceivedAnswer
 from outrider.gateways.http_client import HttpClient
 from outrider.limits.bus import WEBHOOK_ANSWER_MAX_BYTES, WEBHOOK_CONCURRENCY
 from outrider.limits.gateways import HTTP_CONNECT_SECONDS
-from outrider.ports.bus import DELIVERED, BusEvent, Delivery, Verdict
+from outrider.ports.bus import DELIVERED, BusDelivery, BusEvent, BusVerdict
 from outrider.ports.clock import Clock
 from outrider.ports.secrets import SecretStore, own_secret
 from outrider.settings import SinkSettings
@@ -50,10 +50,10 @@ class WebhookSink:
         )
         self._keys()
 
-    async def publish(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
+    async def publish(self, window: Sequence[BusEvent]) -> Sequence[BusDelivery]:
         keys = self._keys()
 
-        async def publish_one(event: BusEvent) -> Delivery:
+        async def publish_one(event: BusEvent) -> BusDelivery:
             now = int(self._clock.now().timestamp())
             headers = signed_headers(keys, event.id, now, event.content)
             answer = await self._client.post(
@@ -64,12 +64,12 @@ class WebhookSink:
                 log.warning(
                     "webhook_failed", sink=self._name, error=answer.code, detail=answer.detail
                 )
-                return Delivery(Verdict.FAILED, answer.code)
+                return BusDelivery(BusVerdict.FAILED, answer.code)
             assert isinstance(answer, ReceivedAnswer), "nobody withholds an event"
             if 200 <= answer.status < 300:
                 return DELIVERED
-            verdict = Verdict.GONE if answer.status == GONE else Verdict.FAILED
-            return Delivery(verdict, f"http_{answer.status}", answer.retry_after_seconds)
+            verdict = BusVerdict.GONE if answer.status == GONE else BusVerdict.FAILED
+            return BusDelivery(verdict, f"http_{answer.status}", answer.retry_after_seconds)
 
         return await publish_in_order(window, publish_one, WEBHOOK_CONCURRENCY)
 

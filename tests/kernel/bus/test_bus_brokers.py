@@ -16,7 +16,7 @@ from redis.asyncio import Redis
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.kernel.transactions.paging import FIRST
-from outrider.ports.bus import BusEvent, Delivery, Sink
+from outrider.ports.bus import BusDelivery, BusEvent, Sink
 from outrider.ports.store import Store
 from outrider.stores.sqlite.store import SqliteStore
 from outrider.testing.clock import FakeClock
@@ -110,7 +110,7 @@ class AnswerLost:
         self._sink = sink
         self.windows: list[list[str]] = []
 
-    async def publish(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
+    async def publish(self, window: Sequence[BusEvent]) -> Sequence[BusDelivery]:
         deliveries = await self._sink.publish(window)
         self.windows.append([event.id for event in window])
         if len(self.windows) == 1:
@@ -148,7 +148,7 @@ class KillsItsServer:
         self._windows = 0
         self.killed = asyncio.Event()
 
-    async def publish(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
+    async def publish(self, window: Sequence[BusEvent]) -> Sequence[BusDelivery]:
         self._windows += 1
         if self._windows != 3:
             return await self._sink.publish(window)

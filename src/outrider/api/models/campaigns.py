@@ -1,19 +1,17 @@
-"""Campaigns on the wire: created, listed, shown, previewed, and given an audience."""
+"""Campaigns on the wire: created, listed, shown, and given an audience."""
 
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Any
 
-from pydantic import ConfigDict, Field
+from pydantic import Field
 
-from outrider.api.models.common import AccountingAnswer, Answer, Line, Success
+from outrider.api.models.common import AccountingAnswer, Answer, Success
 from outrider.api.models.rollouts import PlannedStepAnswer
-from outrider.documents import Document
 from outrider.domain.campaign_states import CampaignState
 from outrider.domain.campaigns import LAUNCH, RATED_FROM_MESSAGES
 from outrider.domain.purposes import TOPIC_PATTERN
 from outrider.domain.states import Channel, PhaseState, RunStatus
 from outrider.kernel.transactions.overview import CampaignOverview, PhaseLine
-from outrider.kernel.transactions.phase_controls import RerunScope
 from outrider.limits.campaigns import (
     NAME_MAX_CHARACTERS,
     RATED_FROM_MAX_MESSAGES,
@@ -195,74 +193,6 @@ class AudienceAdded(Success):
     campaign_id: str
     recipients: int
     staged: bool = Field(description="True if they wait for the campaign's audience_import.")
-
-
-class PreviewBody(Document):
-    recipient_id: Annotated[
-        Annotated[Line, Field(min_length=1, max_length=RECIPIENT_ID_MAX_CHARACTERS)] | None,
-        Field(description="Defaults to the first recipient."),
-    ] = None
-    message_id: Annotated[
-        Annotated[Line, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)] | None,
-        Field(description="Defaults to the first message."),
-    ] = None
-
-
-class DryRunBody(Document):
-    model_config = ConfigDict(json_schema_extra={"examples": [{"scope": "remainder"}]})
-
-    scope: Annotated[RerunScope | None, Field(strict=False)] = None
-
-
-class Preview(Answer):
-    campaign_id: str
-    message_id: str
-    channel: Channel
-    recipient_id: str
-    address: str | None
-    subject: str | None
-    body: str | None
-    html: bool
-    problem: str | None = Field(
-        description="Why the message cannot be rendered for this recipient."
-    )
-    skipped_because: str | None
-
-
-class MessageDryRun(Answer):
-    message_id: str
-    channel: Channel
-    would_send: int
-    would_fail: int = Field(description="Among the rendered messages.")
-    skipped: dict[str, int]
-
-
-class DryRunFailure(Answer):
-    message_id: str
-    reason: str
-    detail: str
-    recipients: int = Field(description="How many of the rendered messages would fail this way.")
-    examples: list[str] = Field(description="The first few of them.")
-
-
-class DryRunStep(PlannedStepAnswer):
-    step: int
-    recipients: int
-
-
-class DryRun(Answer):
-    campaign_id: str
-    scope: RerunScope
-    messages: list[MessageDryRun]
-    would_send: int
-    would_fail: int = Field(description="Recipients for whom the message cannot be rendered.")
-    failures: list[DryRunFailure]
-    rendered: int = Field(
-        description="How many messages were rendered; a large audience is only sampled."
-    )
-    skipped: dict[str, int] = Field(description="How many, by reason.")
-    already_sent: int = Field(description="Sent by the last launch.")
-    rollout: list[DryRunStep] = Field(default=[], description="The steps of the launch.")
 
 
 def campaign_document() -> dict[str, Any]:

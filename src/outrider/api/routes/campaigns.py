@@ -14,11 +14,10 @@ from outrider.api.models.campaigns import (
     CampaignAnswer,
     CampaignCreated,
     CampaignLine,
-    Preview,
-    PreviewBody,
     campaign_document,
 )
 from outrider.api.models.common import Page
+from outrider.api.models.previews import Preview, PreviewBody
 from outrider.api.route import BodyKind, api_router, options
 from outrider.api.uploads import answer_once, received
 from outrider.domain.campaign_states import CampaignState

@@ -7,7 +7,6 @@ from typing import Annotated, Any
 from fastapi import Depends, Query, Request, Response
 
 from outrider.api.context import NEEDS_REGISTRY, Asker, Wired
-from outrider.api.models.campaigns import DryRun, DryRunBody
 from outrider.api.models.phases import (
     BeginBody,
     CampaignStatus,
@@ -15,6 +14,7 @@ from outrider.api.models.phases import (
     ControlDone,
     RerunBody,
 )
+from outrider.api.models.previews import DryRun, DryRunBody
 from outrider.api.route import REQUEST_KEY, api_router, options
 from outrider.bootstrap import Outrider
 from outrider.domain.campaigns import LAUNCH

@@ -2,7 +2,7 @@
 // key, so that a repeat over a bad network happens once.
 
 import { hearDate } from "./server_clock.js";
-import { api as texts } from "./texts.js";
+import { api as texts } from "./texts/frame.js";
 
 const BASE = "/api/v2";
 const REPEATS_MOST = 2;

@@ -29,7 +29,7 @@ import { show as targets } from "./pages/targets.js";
 import { show as trouble } from "./pages/trouble.js";
 import { show as workers } from "./pages/workers.js";
 import { show as workflows } from "./pages/workflows.js";
-import { app as texts } from "./texts.js";
+import { app as texts } from "./texts/frame.js";
 
 /**
  * All of them from the beginning: one that is fetched when it is wanted may be out of reach then,

@@ -7,7 +7,7 @@ import { count, plural } from "./state/format.js";
 import { button, checkbox, select } from "./parts/controls.js";
 import { note, problemNote } from "./parts/feedback.js";
 import { card, facts, table } from "./parts/table.js";
-import { doubtExport as texts } from "./texts.js";
+import { doubtExport as texts } from "./texts/doubts.js";
 
 const FIELDS = ["reference", "providerMessageId", "recipient", "time", "status"];
 const MEANINGS = ["sent", "failed", "not_received", "unclear"];

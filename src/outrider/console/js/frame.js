@@ -8,7 +8,7 @@ import { stream } from "./stream.js";
 import { button, segmented } from "./parts/controls.js";
 import { icon } from "./parts/icons.js";
 import { searchForm } from "./pages/search.js";
-import { frame as texts } from "./texts.js";
+import { frame as texts } from "./texts/frame.js";
 
 const LINKS = [
   ["campaigns", texts.campaigns, "campaigns"],

@@ -9,7 +9,7 @@ import { button } from "./parts/controls.js";
 import { ask } from "./parts/dialog.js";
 import { failureToast } from "./parts/feedback.js";
 import { actionLook } from "./parts/words.js";
-import { phaseControls as texts } from "./texts.js";
+import { phaseControls as texts } from "./texts/campaigns.js";
 
 const REASONS = {
   another_phase_in_progress: texts.anotherPhaseInProgress,

@@ -6,7 +6,7 @@ import { count, plural } from "./state/format.js";
 import { field } from "./parts/controls.js";
 import { ask } from "./parts/dialog.js";
 import { note } from "./parts/feedback.js";
-import { resolving as texts } from "./texts.js";
+import { resolving as texts } from "./texts/doubts.js";
 
 const VERDICTS = [
   ["sent", texts.sent, texts.sentHint],

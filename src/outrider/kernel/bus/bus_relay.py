@@ -30,11 +30,11 @@ from outrider.kernel.transactions import bus, message_queues
 from outrider.kernel.transactions.bus import DeadLetter, Postponed, SettledWindow, Waiting
 from outrider.kernel.transactions.paging import FIRST
 from outrider.limits.gateways import ERROR_DETAIL_MAX_CHARACTERS
-from outrider.ports.bus import BusEvent, Delivery, Sink, Verdict, first_fails
+from outrider.ports.bus import BusDelivery, BusEvent, BusVerdict, Sink, first_fails
 
 log = structlog.get_logger()
 
-SINK_BROKE = Delivery(Verdict.FAILED, "sink_error")
+SINK_BROKE = BusDelivery(BusVerdict.FAILED, "sink_error")
 
 
 class BusRelay:
@@ -162,7 +162,7 @@ class BusRelay:
     def _lease_until(self) -> datetime:
         return self._clock.now() + timedelta(seconds=self._lease_seconds)
 
-    async def _publish(self, waiting: Sequence[Waiting]) -> Sequence[Delivery]:
+    async def _publish(self, waiting: Sequence[Waiting]) -> Sequence[BusDelivery]:
         """The lease is kept for as long as it takes, and one bad sink is nobody else's trouble."""
         keeping = asyncio.create_task(self._keep_lease())
         try:
@@ -186,19 +186,21 @@ class BusRelay:
             with suppress(StoreError):
                 await self._take_lease()
 
-    def _judge(self, waiting: Sequence[Waiting], deliveries: Sequence[Delivery]) -> SettledWindow:
+    def _judge(
+        self, waiting: Sequence[Waiting], deliveries: Sequence[BusDelivery]
+    ) -> SettledWindow:
         now = self._clock.now()
         delivered, delayed, given_up, gone, addresses_gone = [], [], [], None, []
         for each, delivery in zip(waiting, deliveries, strict=True):
             attempts = each.attempts + 1
             error = delivery.error[:ERROR_DETAIL_MAX_CHARACTERS]
             match delivery.verdict:
-                case Verdict.DELIVERED:
+                case BusVerdict.DELIVERED:
                     delivered.append(each)
-                case Verdict.FAILED if attempts >= self._max_attempts:
+                case BusVerdict.FAILED if attempts >= self._max_attempts:
                     given_up.append(DeadLetter(each, attempts, error))
-                case Verdict.FAILED | Verdict.AWAY:
-                    schedule = SINK_AWAY if delivery.verdict is Verdict.AWAY else BUS
+                case BusVerdict.FAILED | BusVerdict.AWAY:
+                    schedule = SINK_AWAY if delivery.verdict is BusVerdict.AWAY else BUS
                     seconds = schedule.delay_seconds(
                         attempts,
                         retry_after_seconds=delivery.retry_after_seconds,
@@ -206,12 +208,12 @@ class BusRelay:
                     )
                     due_at = now + timedelta(seconds=seconds)
                     delayed.append(Postponed(each.run_id, each.run_seq, due_at, error))
-                case Verdict.GONE:
+                case BusVerdict.GONE:
                     gone = error
-                case Verdict.ADDRESS_GONE:
+                case BusVerdict.ADDRESS_GONE:
                     given_up.append(DeadLetter(each, attempts, error))
                     addresses_gone.append(each.run_id)
-                case Verdict.HELD:
+                case BusVerdict.HELD:
                     pass
                 case other:
                     assert_never(other)

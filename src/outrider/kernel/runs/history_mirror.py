@@ -17,7 +17,7 @@ from outrider.kernel.foundation import Foundation
 from outrider.kernel.runs.run_reader import RunReader
 from outrider.kernel.transactions import history
 from outrider.limits.history import HISTORY_SNAPSHOT_MAX_BYTES
-from outrider.ports.bus import DELIVERED, HELD, BusEvent, Delivery, Verdict, first_fails
+from outrider.ports.bus import DELIVERED, HELD, BusDelivery, BusEvent, BusVerdict, first_fails
 from outrider.ports.history import History, HistoryEvent, HistorySnapshot, RunContext
 
 log = structlog.get_logger()
@@ -46,7 +46,7 @@ class HistoryMirror:
         self._history = to
         self._reader = reader
 
-    async def publish(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
+    async def publish(self, window: Sequence[BusEvent]) -> Sequence[BusDelivery]:
         try:
             await self.write([_mirrored(each) for each in window])
         except HistoryUnavailable as error:
@@ -71,7 +71,7 @@ class HistoryMirror:
     async def close(self) -> None:
         await self._history.close()
 
-    async def _one_by_one(self, window: Sequence[BusEvent]) -> Sequence[Delivery]:
+    async def _one_by_one(self, window: Sequence[BusEvent]) -> Sequence[BusDelivery]:
         """Something in this window is refused: everything else goes through, and the first refused
         event of a run holds up those behind it."""
         verdicts = [HELD] * len(window)
@@ -87,7 +87,7 @@ class HistoryMirror:
                 verdicts[place] = _away(error)
             except HistoryError as error:
                 refused.add(event.run_id)
-                verdicts[place] = Delivery(Verdict.FAILED, error.code.lower())
+                verdicts[place] = BusDelivery(BusVerdict.FAILED, error.code.lower())
                 log.error(
                     "history_event_refused",
                     run_id=event.run_id, run_seq=event.run_seq, error=error.message,
@@ -122,6 +122,6 @@ def _mirrored(event: BusEvent) -> Mirrored:
     return event.scope, event.event
 
 
-def _away(error: HistoryUnavailable) -> Delivery:
+def _away(error: HistoryUnavailable) -> BusDelivery:
     log.warning("history_away", error=error.message)
-    return Delivery(Verdict.AWAY, error.code.lower())
+    return BusDelivery(BusVerdict.AWAY, error.code.lower())

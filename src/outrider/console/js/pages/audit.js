@@ -9,7 +9,7 @@ import { copyableId } from "../parts/copying.js";
 import { empty } from "../parts/feedback.js";
 import { exactMoment } from "../parts/timestamps.js";
 import { card, pager, table } from "../parts/table.js";
-import { audit as texts } from "../texts.js";
+import { audit as texts } from "../texts/operations.js";
 
 const ROWS = 50;
 const IN_LINE_CHARACTERS = 120;

@@ -26,7 +26,7 @@ import { SETTLE_BEAT_MS, chartCard } from "./campaign_chart.js";
 import { rolloutCard } from "./campaign_rollout.js";
 import { phaseTrack } from "./campaign_track.js";
 import { messagesCard } from "./messages.js";
-import { campaign as texts } from "../texts.js";
+import { campaign as texts } from "../texts/campaigns.js";
 
 const RUNS_SHOWN = 10;
 const EVENTS_SHOWN = 30;

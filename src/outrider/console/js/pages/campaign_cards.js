@@ -14,7 +14,7 @@ import { clockTime, moment, span } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { card, pager, table } from "../parts/table.js";
 import { eventWord, isStop, reasonWords } from "../parts/words.js";
-import { campaignCards as texts } from "../texts.js";
+import { campaignCards as texts } from "../texts/campaigns.js";
 
 /** A run knows nothing of a pause: `pausedRun` is the one whose phase is paused. */
 export function runsCard({ items, next }, { id, query }, pausedRun) {

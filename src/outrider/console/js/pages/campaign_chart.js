@@ -8,7 +8,7 @@ import { duration, rate } from "../state/format.js";
 import { addSample, recentRate, sampleOf, throughputOf, timeLeft } from "../state/throughput.js";
 import { throughputChart } from "../parts/chart.js";
 import { card } from "../parts/table.js";
-import { campaignChart as texts } from "../texts.js";
+import { campaignChart as texts } from "../texts/campaigns.js";
 
 const SAMPLES_TO_DRAW = 3;
 export const SETTLE_BEAT_MS = 1_500;

@@ -9,7 +9,7 @@ import { failureToast } from "../parts/feedback.js";
 import { pill } from "../parts/pill.js";
 import { exactMoment, moment } from "../parts/timestamps.js";
 import { card, table } from "../parts/table.js";
-import { campaignRollout as texts } from "../texts.js";
+import { campaignRollout as texts } from "../texts/campaigns.js";
 
 /** Nothing for a launch without a rollout. `done` is called when a step was released. */
 export function rolloutCard({ state, runId, rollout = [] }, { canOperate, done }) {

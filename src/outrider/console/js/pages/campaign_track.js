@@ -13,7 +13,7 @@ import { bar } from "../parts/ledger.js";
 import { exactMoment, span } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { reasonWords, waitWords } from "../parts/words.js";
-import { campaignTrack as texts } from "../texts.js";
+import { campaignTrack as texts } from "../texts/campaigns.js";
 
 /**
  * `inspected` is the phase that is looked at, `countedOf` what is known of a phase's items, and

@@ -17,7 +17,7 @@ import { bar } from "../parts/ledger.js";
 import { moment } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { pager, table } from "../parts/table.js";
-import { campaigns as texts } from "../texts.js";
+import { campaigns as texts } from "../texts/campaigns.js";
 
 const STATES = [["", texts.allStates], ["in_progress", texts.inProgressOrScheduled],
   ["paused", texts.paused],

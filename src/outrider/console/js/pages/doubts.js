@@ -14,7 +14,7 @@ import { clockTime, moment } from "../parts/timestamps.js";
 import { tag } from "../parts/pill.js";
 import { pager, table } from "../parts/table.js";
 import { attemptWords, reasonWords } from "../parts/words.js";
-import { doubts as texts } from "../texts.js";
+import { doubts as texts } from "../texts/doubts.js";
 
 const ROWS = 50;
 const FILTERS = ["campaignId", "runId", "submissionTarget", "reason", "settles"];

@@ -14,7 +14,7 @@ import { exactMoment, moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts, pager, sentences, table } from "../parts/table.js";
 import { reasonWords } from "../parts/words.js";
-import { events as texts } from "../texts.js";
+import { events as texts } from "../texts/workflows.js";
 
 const ROWS = 50;
 const STATUSES = [[null, texts.all], ["received", texts.received], ["routed", texts.routed],

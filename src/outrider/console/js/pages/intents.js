@@ -16,7 +16,7 @@ import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts, pager, sentences, table } from "../parts/table.js";
 import { attemptWords, reasonWords } from "../parts/words.js";
-import { intents as texts } from "../texts.js";
+import { intents as texts } from "../texts/workflows.js";
 
 const ROWS = 50;
 const STATUSES = [[null, texts.all], ["PENDING", texts.pending], ["ACCEPTED", texts.accepted],

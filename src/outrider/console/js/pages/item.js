@@ -16,7 +16,7 @@ import { exactMoment, moment, span } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts, sentences } from "../parts/table.js";
 import { attemptWords } from "../parts/words.js";
-import { item as texts } from "../texts.js";
+import { item as texts } from "../texts/runs.js";
 
 /** Drawn again while it waits for something, which ends without an event. */
 export async function show(context) {

@@ -6,7 +6,7 @@ import { button } from "../parts/controls.js";
 import { note, problemNote } from "../parts/feedback.js";
 import { tag } from "../parts/pill.js";
 import { card } from "../parts/table.js";
-import { messages as texts } from "../texts.js";
+import { messages as texts } from "../texts/runs.js";
 
 export function messagesCard(campaignId, messages) {
   return card(

@@ -10,7 +10,7 @@ import { empty, note, problemNote } from "../parts/feedback.js";
 import { bar } from "../parts/ledger.js";
 import { card } from "../parts/table.js";
 import { previewer } from "./messages.js";
-import { newCampaign as texts } from "../texts.js";
+import { newCampaign as texts } from "../texts/campaigns.js";
 
 const PHASES = [
   ["audience_import", texts.audienceImport, true],

@@ -13,7 +13,7 @@ import { pill, tag } from "../parts/pill.js";
 import { card, facts, pager } from "../parts/table.js";
 import { reasonWords } from "../parts/words.js";
 import { preference } from "../preferences.js";
-import { person as texts } from "../texts.js";
+import { person as texts } from "../texts/runs.js";
 
 const ROWS = 50;
 const KINDS = { email: texts.email, phone: texts.phone, push_token: texts.pushToken,

@@ -24,7 +24,7 @@ import { pill } from "../parts/pill.js";
 import { card, facts } from "../parts/table.js";
 import { Timeline } from "./run_timeline.js";
 import { certificateTab, itemsTab, jobsTab, logTab } from "./run_tabs.js";
-import { run as texts } from "../texts.js";
+import { run as texts } from "../texts/runs.js";
 
 const TABS = [["steps", texts.timeline], ["log", texts.eventLog], ["jobs", texts.jobs],
   ["items", texts.items], ["certificate", texts.certificate]];

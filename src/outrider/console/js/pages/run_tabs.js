@@ -13,7 +13,7 @@ import { clockTime, exactMoment, moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, pager, sentences, table } from "../parts/table.js";
 import { attemptWords } from "../parts/words.js";
-import { runTabs as texts } from "../texts.js";
+import { runTabs as texts } from "../texts/runs.js";
 
 const ROWS = 50;
 const STATUSES = ["queued", "sent", "called", "posted", "failed", "skipped"];

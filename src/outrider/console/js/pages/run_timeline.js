@@ -8,7 +8,7 @@ import { copyButton } from "../parts/copying.js";
 import { empty } from "../parts/feedback.js";
 import { pill } from "../parts/pill.js";
 import { card } from "../parts/table.js";
-import { runTimeline as texts } from "../texts.js";
+import { runTimeline as texts } from "../texts/runs.js";
 
 const STEPS_SHOWN = 60;
 const SLIDE_WAIT_MS = 120;

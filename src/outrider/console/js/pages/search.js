@@ -7,7 +7,7 @@ import { empty, note } from "../parts/feedback.js";
 import { icon } from "../parts/icons.js";
 import { moment } from "../parts/timestamps.js";
 import { card } from "../parts/table.js";
-import { search as texts } from "../texts.js";
+import { search as texts } from "../texts/frame.js";
 
 const KINDS = {
   person: ["people", "person", texts.person],

@@ -11,7 +11,7 @@ import { empty, failureToast, note } from "../parts/feedback.js";
 import { moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, pager, table } from "../parts/table.js";
-import { settings as texts } from "../texts.js";
+import { settings as texts } from "../texts/frame.js";
 
 const ROWS = 50;
 const SCOPES = [["read", texts.readScope], ["operate", texts.operateScope],

@@ -4,7 +4,7 @@ import { session } from "../api.js";
 import { h, render } from "../dom.js";
 import { button, field } from "../parts/controls.js";
 import { note } from "../parts/feedback.js";
-import { signIn as texts } from "../texts.js";
+import { signIn as texts } from "../texts/frame.js";
 
 export function signInPage(words, signedIn) {
   const said = h("div", { role: "alert" }, words && note(words));

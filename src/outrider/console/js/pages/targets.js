@@ -9,7 +9,7 @@ import { empty, note } from "../parts/feedback.js";
 import { moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts } from "../parts/table.js";
-import { targets as texts } from "../texts.js";
+import { targets as texts } from "../texts/operations.js";
 
 const DOORS = {
   open: ["completed", texts.healthy],

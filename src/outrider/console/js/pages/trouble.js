@@ -13,7 +13,7 @@ import { empty, failureToast, toast } from "../parts/feedback.js";
 import { moment } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { card, pager, table } from "../parts/table.js";
-import { trouble as texts } from "../texts.js";
+import { trouble as texts } from "../texts/operations.js";
 
 const ROWS = 50;
 const LOADERS = { alerts: alertsTab, letters: lettersTab, bypasses: bypassesTab };

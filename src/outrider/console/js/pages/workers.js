@@ -9,7 +9,7 @@ import { empty, note } from "../parts/feedback.js";
 import { moment, span } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, table } from "../parts/table.js";
-import { workers as texts } from "../texts.js";
+import { workers as texts } from "../texts/operations.js";
 
 const BEAT_MS = 5_000;
 

@@ -10,7 +10,7 @@ import { empty, failureToast, note, problemNote } from "../parts/feedback.js";
 import { moment } from "../parts/timestamps.js";
 import { pill, tag } from "../parts/pill.js";
 import { card, facts, pager, sentences, table } from "../parts/table.js";
-import { workflows as texts } from "../texts.js";
+import { workflows as texts } from "../texts/workflows.js";
 
 const ROWS = 50;
 const TABS = [["rules", texts.rules], ["dry-run", texts.dryRun], ["policy", texts.policy]];

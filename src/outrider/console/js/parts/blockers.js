@@ -5,7 +5,7 @@ import { makeHash } from "../state/hash.js";
 import { isFault, marked, runbookLink } from "../state/blockers.js";
 import { note } from "./feedback.js";
 import { exactMoment, moment } from "./timestamps.js";
-import { blockers as texts } from "../texts.js";
+import { blockers as texts } from "../texts/operations.js";
 
 /** `runId` leads from doubts to those of one run. */
 export function blockerNotes(blockers, { runId = null } = {}) {

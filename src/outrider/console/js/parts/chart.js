@@ -3,7 +3,7 @@
 import { h, s } from "../dom.js";
 import { compact, rate } from "../state/format.js";
 import { clockTime } from "./timestamps.js";
-import { chart as texts } from "../texts.js";
+import { chart as texts } from "../texts/parts.js";
 
 const WIDTH = 720;
 const HEIGHT = 160;

@@ -4,7 +4,7 @@ import { h } from "../dom.js";
 import { shortId } from "../state/format.js";
 import { toast } from "./feedback.js";
 import { icon } from "./icons.js";
-import { copying as texts } from "../texts.js";
+import { copying as texts } from "../texts/parts.js";
 
 const SHOWN_MS = 1_200;
 

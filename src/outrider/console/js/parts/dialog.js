@@ -4,7 +4,7 @@
 import { h } from "../dom.js";
 import { button } from "./controls.js";
 import { problemNote } from "./feedback.js";
-import { dialog as texts } from "../texts.js";
+import { dialog as texts } from "../texts/parts.js";
 
 /** Resolves with what `act` gave, or null where it was cancelled. `act` gets the form's data. */
 export function ask({ heading, words, content = [], confirm, isDanger = false, act }) {

@@ -3,7 +3,7 @@
 import { h } from "../dom.js";
 import { sentence } from "../state/format.js";
 import { icon } from "./icons.js";
-import { feedback as texts } from "../texts.js";
+import { feedback as texts } from "../texts/parts.js";
 
 const TOAST_MS = 7_000;
 const TOASTS_MOST = 4;

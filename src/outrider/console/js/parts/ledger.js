@@ -7,7 +7,7 @@ import { count, percentage } from "../state/format.js";
 import { makeHash } from "../state/hash.js";
 import { note } from "./feedback.js";
 import { pill } from "./pill.js";
-import { ledger as texts } from "../texts.js";
+import { ledger as texts } from "../texts/runs.js";
 
 export function bar(accounting, { isLarge = false, success = texts.sent } = {}) {
   const parts = accounting ? shares(accounting) : [];

@@ -3,7 +3,7 @@
 import { h } from "../dom.js";
 import { title } from "../state/format.js";
 import { icon } from "./icons.js";
-import { pill as texts } from "../texts.js";
+import { pill as texts } from "../texts/parts.js";
 
 const LOOKS = {
   good: ["completed", "sent", "called", "posted", "success", "accepted", "closed", "routed",

@@ -2,7 +2,7 @@
 
 import { h } from "../dom.js";
 import { linkButton } from "./controls.js";
-import { table as texts } from "../texts.js";
+import { table as texts } from "../texts/parts.js";
 
 /**
  * columns: [{name, of: row => content, kind: "number" | "name" | "actions"}]

@@ -1,7 +1,7 @@
 // Words for what the server says in codes.
 
 import { count } from "../state/format.js";
-import { words as texts } from "../texts.js";
+import { words as texts } from "../texts/parts.js";
 
 const ACTIONS = {
   start: { words: texts.start, sign: "play", look: "primary" },

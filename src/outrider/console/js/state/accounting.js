@@ -1,6 +1,6 @@
 // intended = waiting + in doubt + sent + failed + skipped, always: what is drawn adds up too.
 
-import { accounting as texts } from "../texts.js";
+import { accounting as texts } from "../texts/campaigns.js";
 
 export const PARTS = Object.freeze(["sent", "waiting", "inDoubt", "failed", "skipped"]);
 

@@ -1,6 +1,6 @@
 // What receipts report of messages that were sent: by state, together as many as were sent.
 
-import { delivery as texts } from "../texts.js";
+import { delivery as texts } from "../texts/runs.js";
 
 export const UNKNOWN = "unknown";
 

@@ -1,7 +1,7 @@
 // How a state is said to people: a stop is no failure, and what is scheduled is not under way. The
 // states themselves keep their names. The time that is now is always given.
 
-import { phaseWords as texts } from "../texts.js";
+import { phaseWords as texts } from "../texts/campaigns.js";
 
 const MESSAGES_PHASE = "launch";
 
