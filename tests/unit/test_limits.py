@@ -1,7 +1,6 @@
 """Limits are plain data that somebody reads; one that nobody reads would be an empty promise."""
 
 import ast
-import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -21,25 +20,24 @@ def limits_of(source: str) -> Iterator[str]:
                 yield name
 
 
-def words_read() -> set[str]:
-    """Every name in the sources but where limits are defined; within those, where one is used."""
-    words: set[str] = set()
-    for file in SOURCE.rglob("*.py"):
-        if file.parent == LIMITS:
-            nodes = ast.walk(ast.parse(file.read_text()))
-            words |= {
-                node.id
-                for node in nodes
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)
-            }
-        else:
-            words |= set(re.findall(r"\w+", file.read_text()))
-    return words
+def read_in(source: str) -> set[str]:
+    """The names whose value is used, and the attributes that are asked for. A keyword, a text, a
+    comment or an import alone reads nothing."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        match node:
+            case ast.Name(id=name, ctx=ast.Load()) | ast.Attribute(attr=name, ctx=ast.Load()):
+                found.add(name)
+    return found
+
+
+def names_read() -> set[str]:
+    return {name for file in SOURCE.rglob("*.py") for name in read_in(file.read_text())}
 
 
 @pytest.fixture(scope="module")
 def read() -> set[str]:
-    return words_read()
+    return names_read()
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
@@ -52,6 +50,17 @@ def test_every_limit_is_read_by_somebody(file: Path, read: set[str]) -> None:
 def test_a_limit_that_nobody_reads_is_found(read: set[str]) -> None:
     planted = "NOBODYS_" + "LIMIT"
     assert [name for name in limits_of(f"{planted} = 5") if name not in read] == [planted]
+
+
+def test_a_limit_that_is_only_set_or_mentioned_counts_as_unread() -> None:
+    source = '''
+"""About spool_entries."""
+from outrider.limits.kernel import PAGE_ITEMS  # page_items
+limits = Limits(lease_seconds=3)
+limits.wait_seconds = 2
+look(limits.look_seconds)
+'''
+    assert read_in(source) == {"Limits", "limits", "look", "look_seconds"}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
