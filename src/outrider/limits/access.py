@@ -1,5 +1,7 @@
 """Keys, sessions, idempotency, wrong keys."""
 
+from dataclasses import dataclass
+
 RECENT_KEYS_MAX = 100
 RECENT_KEY_SECONDS = 3_600.0
 IDEMPOTENCY_TTL_SECONDS = 300
@@ -21,3 +23,11 @@ FAILED_AUTH_LOOKUPS = 2
 FORWARDED_HOPS_MAX = 20
 FAILED_AUTH_ADDRESSES = 10_000
 FAILED_AUTH_ADDRESS_MAX_CHARACTERS = 64
+
+
+@dataclass(frozen=True)
+class AccessLimits:
+    """For the kernel's room `access`."""
+
+    workspace_names: int = 10_000
+    """Remembered per process; then all are read again."""

@@ -69,3 +69,26 @@ class ReceiptLimits:
 
 
 DEFAULT_RECEIPT_LIMITS = ReceiptLimits()
+
+
+@dataclass(frozen=True)
+class ReceiptsLimits:
+    """For the kernel's room `receipts`."""
+
+    reconcile_items: int = 500
+    doubt_poll_seconds: float = 1.0
+    doubt_first_seconds: float = 1.0
+    doubt_factor: float = 2.0
+    doubt_cap_seconds: float = 30.0
+    doubt_worn_out_seconds: float = 5.0
+    doubt_eager_checks: int = 120
+    """About an hour of checks; after that a person has to act, and only the late rate is used."""
+    doubt_late_seconds: float = 900.0
+    doubt_window_items: int = 100
+    doubt_lease_seconds: float = 15.0
+    """Extended while its settler works on it; if that dies, another takes over after this."""
+    doubt_targets_in_parallel: int = 8
+    look_up_skew_seconds: float = 60.0
+    """How far a provider's clock may differ from the ledger's."""
+    recipe_seconds: float = 30.0
+    resolved_at_once: int = 10_000

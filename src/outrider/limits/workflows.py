@@ -1,5 +1,7 @@
 """Domain events, rules and what follows from them."""
 
+from dataclasses import dataclass
+
 EVENT_ITEMS_MAX = 10_000
 WORKFLOW_RULES_MAX = 1_000
 WORKFLOW_STEPS_MAX = 50
@@ -32,3 +34,20 @@ EMITTED_AT_ONCE = 500
 EMITTED_REQUESTS = 16
 EVENT_LINE_MAX_BYTES = 1024 * 1024
 DIGEST_VARIABLES_MAX_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True)
+class WorkflowsLimits:
+    """For the kernel's room `workflows`."""
+
+    trouble_counted: int = 10_000
+    router_poll_seconds: float = 1.0
+    router_lease_seconds: float = 10.0
+    router_events: int = 250
+    router_texts: int = 500
+    router_bytes: int = 2 * 1024 * 1024
+    router_attempts: int = 5
+    event_items: int = EVENT_ITEMS_MAX
+    digester_seconds: float = 1.0
+    digester_digests: int = 50
+    digester_lease_seconds: float = 60.0

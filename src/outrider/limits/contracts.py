@@ -1,0 +1,10 @@
+"""The registry and its contracts."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class ContractsLimits:
+    """For the kernel's room `contracts`."""
+
+    registry_look_seconds: float = 2.0
