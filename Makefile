@@ -1,6 +1,6 @@
 # Every target does its own set-up: a fresh clone needs python3 (3.11 or newer), pip and make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quotes serve test simulate storms check bench capacity guard docs screenshots pins dist
+.PHONY: help setup demo quotes serve test simulate storm storms check bench capacity guard docs screenshots pins dist
 VENV := .venv
 BIN := $(VENV)/bin
 # `make demo ENGINE=temporal` or `conductor`: the same on such a server, which it starts itself.
@@ -52,6 +52,13 @@ SEEDS ?= 200
 
 simulate: setup ## the real kernel in simulated worlds: kills, freezes, lost answers; a seed replays exactly
 	$(BIN)/python -m outrider.testing.simulation --seeds $(SEEDS)
+
+# `make storm MINUTES=60`: results are added to those of earlier storms.
+MINUTES ?= 5
+
+storm: setup ## Postgres by crash: kills, freezes, lost commits, PgBouncer, a full disk; into docs/explanation/storm.md
+	@scripts/machine.sh
+	$(BIN)/python -m tests.storm --minutes $(MINUTES)
 
 storms: setup ## the long versions of tests: outages, fairness, pauses, kills, Postfix; half an hour
 	@scripts/machine.sh

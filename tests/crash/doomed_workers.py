@@ -9,6 +9,7 @@ import os
 import random
 import signal
 from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -47,8 +48,24 @@ class DoomedWorker:
             await asyncio.sleep(POLL_SECONDS)
         return False
 
+    @property
+    def is_alive(self) -> bool:
+        return self._process.is_alive()
+
     def kill(self) -> None:
         self._process.kill()
+
+    def freeze(self) -> None:
+        self._signal(signal.SIGSTOP)
+
+    def wake(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def _signal(self, number: signal.Signals) -> None:
+        if self.is_alive and self._process.pid is not None:
+            # It may end between the two.
+            with suppress(ProcessLookupError):
+                os.kill(self._process.pid, number)
 
     async def gone(self) -> None:
         await asyncio.to_thread(self._process.join, PATIENCE_SECONDS)

@@ -9,66 +9,39 @@ import json
 import os
 import random
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from time import monotonic
-from typing import Any
 
 import pytest
 
-from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.evidence import EvidenceKind
-from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
-from outrider.domain.receipts import Receipt, ReceiptEvent
+from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.retry import CALL_REPEATS_MAX
-from outrider.gateways.directory import GATEWAY_TYPES
-from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.kernel.submissions.submission_manager import Submission
-from outrider.kernel.transactions.doubts import DoubtVerdict
-from outrider.limits.kernel import Limits
-from outrider.settings import Settings, TargetSettings
 from outrider.testing import launches
 from tests.crash.doomed_workers import DoomedWorker, Executioner
+from tests.crash.settling_scene import (
+    CONTENT,
+    KEY,
+    KEYS,
+    LIMITS,
+    LOOK_SECONDS,
+    LOOK_UP,
+    NEVER,
+    REST_SECONDS,
+    SEED,
+    TARGET,
+    Case,
+    Scene,
+    opened,
+)
 from tests.support.eventually import eventually
-from tests.support.provider_targets import TARGETS
-from tests.support.raw_sql import raw_sql
 
-TARGET = "t"
-LIMITS = Limits(job_max_attempts=1_000_000, idle_poll_seconds=0.02, rescue_interval_seconds=0.2)
-"""Of doubts the usual ones: a minute is a minute."""
 SETTLED_SECONDS = 60.0
-REST_SECONDS = 300.0
-LOOK_SECONDS = 0.2
-DELAY_SECONDS = 2.0
 LATE_MS = 800.0
 """By how much its look-up lies: absent at first, then present."""
-CONCURRENCY = 2
-"""So that each kill cuts a few calls off, and a thousand kills need no million messages."""
 LATENCY_MS = 15.0
-SEED = int(os.environ.get("OUTRIDER_CRASH_SEED", "20261118"))
 
-
-@dataclass(frozen=True)
-class Case:
-    """A family, and what its target says it can prove."""
-
-    name: str
-    family: str
-    kinds: frozenset[EvidenceKind]
-    settings: dict[str, Any] = field(default_factory=dict)
-    asks: bool = False
-
-    def __str__(self) -> str:
-        return self.name
-
-
-KEY, LOOK_UP, CONTENT = (
-    frozenset({EvidenceKind.KEY}), frozenset({EvidenceKind.LOOK_UP}),
-    frozenset({EvidenceKind.CONTENT}),
-)  # fmt: skip
-NEVER = {"remembers_references": "never"}
 CASES = [
     Case("sms, key", "sms", KEY, {"remembers_references": "for_good"}),
     Case("sms, look-up", "sms", LOOK_UP, NEVER, asks=True),
@@ -112,114 +85,6 @@ ALL = [
 
 CALLS_CUT_OFF = "SELECT count(*) FROM attempt_history WHERE outcome IN ('abandoned', 'disproved')"
 WORN_OUT = "SELECT count(DISTINCT outbox_id) FROM attempt_history WHERE repeat > 3"
-KEYS = "SELECT idempotency_key, status FROM channel_outbox"
-JOBS_UNDER_WAY = """SELECT count(*) FROM job_queue
- WHERE run_id IS NOT NULL AND outcome IS NULL AND status <> 'queued'"""
-
-
-class Scene:
-    def __init__(self, outrider: Outrider, sandbox: Sandbox, case: Case, folder: Path) -> None:
-        self.outrider = outrider
-        self.sandbox = sandbox
-        self.case = case
-        self.log = folder / "workers.log"
-        self.run_id: RunId | None = None
-
-    async def begin(self, items: int) -> None:
-        channel = GATEWAY_TYPES[self.case.family].channel
-        if self.case.family == "mastodon":
-            # A campaign posts once; single posts can be as many as one likes.
-            for number in range(items):
-                given = Submission(f"i-{number}", TARGET, {"body": f"Post number {number}"})
-                await self.outrider.submissions.submit(DEFAULT_SCOPE, given)
-            return
-        offer = launches.message(channel, TARGET, body="An offer for you")
-        self.run_id = await launches.launch(
-            self.outrider, [offer], launches.people(items), batch_size=20
-        )
-
-    async def rows(self, statement: str) -> list[tuple[Any, ...]]:
-        async with raw_sql(self.outrider.settings.database_url) as raw:
-            return await raw.run(statement)
-
-    async def unsettled(self) -> Counter[str]:
-        """What is in doubt, by what it waits for."""
-        found = await self.rows(
-            "SELECT coalesce(c.settles, 'nobody yet'), count(*) FROM doubt_checks c GROUP BY 1"
-        )
-        return Counter({str(settles): int(count) for settles, count in found})
-
-    async def waiting(self) -> int:
-        [(count,)] = await self.rows(
-            "SELECT count(*) FROM channel_outbox WHERE status = 'queued' AND doubted_at IS NULL"
-        )
-        [(planned,)] = await self.rows(JOBS_UNDER_WAY)
-        return int(count) + int(planned)
-
-    async def verdicts(self) -> Counter[tuple[str, str]]:
-        found = await self.rows("SELECT kind, verdict, count(*) FROM doubt_verdicts GROUP BY 1, 2")
-        return Counter({(str(kind), str(verdict)): int(n) for kind, verdict, n in found})
-
-    async def report(self) -> None:
-        """The provider's callbacks about everything it took, as late as they may come."""
-        reports = [
-            Receipt(f"r-{place}", ReceiptEvent.DELIVERED, each.reference, each.message_id)
-            for place, each in enumerate(self.sandbox.kept)
-        ]
-        for start in range(0, len(reports), 200):
-            window = reports[start : start + 200]
-            await self.outrider.receipt_intake.take_in(DEFAULT_SCOPE, TARGET, window)
-
-    async def settled(self) -> tuple[float, Counter[str]]:
-        """Wait until nothing is in doubt that evidence can settle; how long it took, and what is
-        left to people."""
-        began = monotonic()
-        while True:
-            left = await self.unsettled()
-            people = Counter({name: left[name] for name in ("person", "receipt") if left[name]})
-            if left.total() == people.total() and not await self.waiting():
-                return monotonic() - began, people
-            assert monotonic() - began < REST_SECONDS, (left, self.log.read_text()[-3_000:])
-            await asyncio.sleep(LOOK_SECONDS)
-
-    async def settle_by_hand(self) -> None:
-        """What is left to people: one looks into the provider's complete record."""
-        received = {IdempotencyKey(each) for each in self.sandbox.deliveries}
-        settled = await self.outrider.doubt_resolver.reconcile(
-            DEFAULT_SCOPE, run_id=None, received=received, absent=DoubtVerdict.RESUBMIT,
-            evidence="the provider's record", actor="crash test",
-        )  # fmt: skip
-        assert not settled.left, settled
-
-
-@asynccontextmanager
-async def opened(database: str, folder: Path, case: Case) -> AsyncIterator[Scene]:
-    os.environ.setdefault("PLANTED", "a-secret")
-    async with Sandbox(Faults(seed=SEED)) as sandbox:
-        url = sandbox.smtp_url if case.family == "smtp" else sandbox.http_url
-        known = TARGETS[case.family].model_dump() | case.settings
-        known |= {"concurrency": CONCURRENCY, "look_up_delay_seconds": DELAY_SECONDS}
-        known["retry_first_seconds"] = 0.05
-        if case.asks:
-            known["look_up_url"] = sandbox.look_up_url
-        if case.family == "whatsapp_cloud":
-            known["credentials"] = {**known["credentials"], "appSecret": "env:PLANTED"}
-        registry = folder / "registry.json"
-        registry.write_bytes(
-            # Where a key is remembered, the contract's own retries would repeat what is silent.
-            launches.registry(
-                launches.target(
-                    TARGET, case.family, url, maxAttempts=1 if case.kinds >= KEY else 10_000
-                )
-            )
-        )
-        settings = Settings(
-            database_url=database, registry=registry, artifacts=folder / "artifacts",
-            spool=folder / "spool", targets={TARGET: TargetSettings(**known)},
-        )  # fmt: skip
-        async with open_outrider(settings, limits=LIMITS) as outrider:
-            await outrider.store.migrate()
-            yield Scene(outrider, sandbox, case, folder)
 
 
 @pytest.mark.parametrize(("database", "case", "scale"), ALL, indirect=["database"])

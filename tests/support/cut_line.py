@@ -36,7 +36,7 @@ class CutLine:
         there_reader, there_writer = await self._connected()
         tasks = [
             asyncio.create_task(self._carry(reader, there_writer)),
-            asyncio.create_task(self._carry(there_reader, writer)),
+            asyncio.create_task(self._carry_answers(there_reader, writer)),
         ]
         self._carrying.update(tasks)
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -51,6 +51,11 @@ class CutLine:
                 await self._open.wait()
                 writer.write(piece)
                 await writer.drain()
+
+    async def _carry_answers(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
+        await self._carry(reader, writer)
 
     async def _connected(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         parts = urlsplit(self._database)
@@ -75,10 +80,16 @@ class CutLine:
 @asynccontextmanager
 async def line_to(database: str) -> AsyncIterator[CutLine]:
     line = CutLine(database)
+    async with serving(line):
+        yield line
+
+
+@asynccontextmanager
+async def serving(line: CutLine) -> AsyncIterator[None]:
     server = await asyncio.start_server(line.serve, "127.0.0.1", 0)
     line.reached_at(server.sockets[0].getsockname()[1])
     try:
-        yield line
+        yield
     finally:
         server.close()
         line.close()
