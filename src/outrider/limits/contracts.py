@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass
 
+CONTRACTS_REMEMBERED_MAX = 1_000
+
 
 @dataclass(frozen=True)
 class ContractsLimits:

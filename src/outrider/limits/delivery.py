@@ -2,6 +2,27 @@
 
 from dataclasses import dataclass
 
+ASSETS_REMEMBERED_MAX = 1_000
+SHARE_LOOK_SECONDS = 0.5
+"""How often a worker without a share of a domain's connections asks for one."""
+LONGEST_TURN_SECONDS = 60.0
+ANSWERS_LATELY_SECONDS = 5.0
+"""A domain that has ended no call for so long may be hanging."""
+ERROR_LOGGED_AGAIN_SECONDS = 60.0
+LANES_REMEMBERED_MAX = 5_000
+"""As many contracts, and as many lanes."""
+LEFT_WINDOWS_MAX = 10
+CLOSE_LOGGED_ITEMS = 10
+CAREFUL_SHIFTS_MAX = 16
+SHAPED_LOOK_SECONDS = 0.05
+"""How often a domain is looked at that another worker may have opened."""
+PAUSED_LOOK_SECONDS = 1.0
+FULL_LOOK_SECONDS = 0.5
+REFUSED_SECONDS = 1.0
+REFUSED_MAX = 5
+DOMAIN_PROBE_SECONDS = 15.0
+"""If the worker that probes dies, another may try after this."""
+
 
 @dataclass(frozen=True)
 class DeliveryLimits:

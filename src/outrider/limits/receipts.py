@@ -16,6 +16,7 @@ ANSWER_MAX_CHARACTERS = 1_000
 """Of an answer to STOP or HELP."""
 SHARED_LOOK_UPS_AT_ONCE = 20_000
 """Of a target that workspaces share, a reference is looked for in each of them."""
+DOUBT_ASSETS_REMEMBERED_MAX = 100
 
 
 @dataclass(frozen=True)

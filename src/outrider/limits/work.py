@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+EXPIRED_LOGGED_ITEMS_MAX = 100
+"""Logged per window: many deadlines at once must not flood the log."""
+
 
 @dataclass(frozen=True)
 class WorkLimits:

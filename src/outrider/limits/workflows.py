@@ -34,6 +34,9 @@ EMITTED_AT_ONCE = 500
 EMITTED_REQUESTS = 16
 EVENT_LINE_MAX_BYTES = 1024 * 1024
 DIGEST_VARIABLES_MAX_BYTES = 1024 * 1024
+NOTIFICATION_WINDOW_BYTES = 4 * 1024 * 1024
+"""Maximum size of one statement's data, unless a single row is larger."""
+NOTIFICATION_ROW_BYTES = 1_024
 
 
 @dataclass(frozen=True)

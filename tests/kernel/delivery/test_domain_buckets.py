@@ -4,8 +4,9 @@ from datetime import UTC, datetime, timedelta
 
 from outrider.domain.domain_limits import UNLIMITED, DomainLimits
 from outrider.domain.targets import PROBE_LOOK_SECONDS
-from outrider.kernel.delivery.domain_buckets import LONGEST_TURN_SECONDS, Bucket
+from outrider.kernel.delivery.domain_buckets import Bucket
 from outrider.kernel.transactions.domain_doors import Drawn
+from outrider.limits.delivery import LONGEST_TURN_SECONDS
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SECOND = timedelta(seconds=1)

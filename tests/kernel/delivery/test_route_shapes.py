@@ -5,10 +5,10 @@ from datetime import timedelta
 
 from outrider.domain.domain_limits import DomainLimits, DomainShaping
 from outrider.domain.ids import WorkerId
-from outrider.kernel.delivery.domain_buckets import ANSWERS_LATELY_SECONDS
 from outrider.kernel.delivery.route_shapes import RouteShape
 from outrider.kernel.transactions import domain_doors
 from outrider.kernel.transactions.targets import DoorKey
+from outrider.limits.delivery import ANSWERS_LATELY_SECONDS
 from outrider.limits.kernel import Limits
 from outrider.ports.store import Store
 from outrider.testing.clock import FakeClock

@@ -14,15 +14,14 @@ from outrider.domain.errors import InvalidInput
 from outrider.domain.submission import Contract
 from outrider.kernel.transactions import contract_documents
 from outrider.kernel.transactions.deployment import ContractSnapshot
+from outrider.limits.contracts import CONTRACTS_REMEMBERED_MAX
 from outrider.ports.store import Store
-
-REMEMBERED_MAX = 1_000
 
 
 class ContractCache:
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._by_id: LRUCache[int, Contract] = LRUCache(REMEMBERED_MAX)
+        self._by_id: LRUCache[int, Contract] = LRUCache(CONTRACTS_REMEMBERED_MAX)
 
     async def by_id(self, contract_id: int) -> Contract:
         """Snapshots are immutable, so a cached one stays valid."""
@@ -53,7 +52,7 @@ def snapshots(
     return taken
 
 
-@lru_cache(maxsize=REMEMBERED_MAX)
+@lru_cache(maxsize=CONTRACTS_REMEMBERED_MAX)
 def snapshot_of(contract: Contract) -> ContractSnapshot:
     return ContractSnapshot(
         contract_sha256(contract),

@@ -61,11 +61,10 @@ from outrider.kernel.transactions.jobs import Hold
 from outrider.kernel.transactions.ledger import JobContext
 from outrider.kernel.transactions.settlement import LeaseLost, settle_job
 from outrider.limits.campaigns import DRAFT_WINDOW_ITEMS
+from outrider.limits.delivery import ASSETS_REMEMBERED_MAX
 from outrider.ports.stages import Stage, StageObserver, observed
 
 log = structlog.get_logger()
-
-ASSETS_REMEMBERED_MAX = 1_000
 
 
 class CampaignDelivery:

@@ -7,15 +7,15 @@ from outrider.domain.domain_limits import DomainLimits
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.targets import PROBE_LOOK_SECONDS, Report
 from outrider.kernel.transactions.domain_doors import Drawn
+from outrider.limits.delivery import (
+    ANSWERS_LATELY_SECONDS,
+    LONGEST_TURN_SECONDS,
+    SHARE_LOOK_SECONDS,
+)
 
-SHARE_LOOK_SECONDS = 0.5
-"""How often a worker without a share of a domain's connections asks for one."""
 TURNS_PER_SECOND = 20.0
 MESSAGES_PER_TURN = 100
 """How many messages come back together to a domain without a rate, and how often."""
-LONGEST_TURN_SECONDS = 60.0
-ANSWERS_LATELY_SECONDS = 5.0
-"""A domain that has ended no call for so long may be hanging."""
 
 
 @dataclass

@@ -4,11 +4,11 @@ import structlog
 from cachetools import LRUCache
 
 from outrider.domain.call_results import AttemptError, CallResult, Held, Throttled
+from outrider.limits.delivery import ERROR_LOGGED_AGAIN_SECONDS
 from outrider.ports.clock import Clock
 
 log = structlog.get_logger()
 
-AGAIN_SECONDS = 60.0
 KINDS_REMEMBERED = 1_000
 
 
@@ -24,7 +24,7 @@ class ErrorLog:
             return
         now = self._clock.monotonic()
         said_at, since = self._said.get((submission_target, kind), (float("-inf"), 0))
-        if now - said_at < AGAIN_SECONDS:
+        if now - said_at < ERROR_LOGGED_AGAIN_SECONDS:
             self._said[submission_target, kind] = said_at, since + 1
             return
         self._said[submission_target, kind] = now, 0

@@ -10,15 +10,13 @@ from cachetools import LRUCache
 from outrider.domain.ids import JobId, Scope
 from outrider.kernel.transactions.deployment import ContractSnapshot
 from outrider.kernel.transactions.submissions import Lane, LaneTargets
-
-REMEMBERED_MAX = 5_000
-"""As many contracts, and as many lanes."""
+from outrider.limits.delivery import LANES_REMEMBERED_MAX
 
 
 class LaneCache:
     def __init__(self) -> None:
-        self._contract_ids: LRUCache[str, int] = LRUCache(REMEMBERED_MAX)
-        self._lanes: LRUCache[tuple[Scope, Lane], JobId] = LRUCache(REMEMBERED_MAX)
+        self._contract_ids: LRUCache[str, int] = LRUCache(LANES_REMEMBERED_MAX)
+        self._lanes: LRUCache[tuple[Scope, Lane], JobId] = LRUCache(LANES_REMEMBERED_MAX)
 
     def find(
         self, scope: Scope, contracts: Mapping[str, ContractSnapshot], wanted: Collection[Lane]

@@ -24,8 +24,8 @@ from outrider.kernel.delivery.window_outcomes import (
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions.claims import ClaimedLane
 from outrider.kernel.transactions.submissions import DueItem
+from outrider.limits.delivery import LEFT_WINDOWS_MAX
 
-LEFT_WINDOWS_MAX = 10
 REFILL_SHARE = 4
 """More is loaded when fewer than this fraction of a window could be called."""
 

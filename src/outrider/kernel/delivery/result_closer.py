@@ -18,12 +18,11 @@ from outrider.kernel.delivery.right_of_way import RightOfWay
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import closing
 from outrider.kernel.transactions.closing import ClosedAttempt
+from outrider.limits.delivery import CLOSE_LOGGED_ITEMS
 from outrider.ports.call_journal import CallJournal
 from outrider.ports.stages import Stage, StageObserver
 
 log = structlog.get_logger()
-
-TOLD_ITEMS = 10
 
 
 class _Queue:
@@ -214,7 +213,7 @@ def _log_unscheduled(group: list[ClosedAttempt], error: StoreUnavailable) -> Non
     retries = [closed.id for closed in group if closed.verdict.next_attempt_at is not None]
     if retries:
         log.error(
-            "retry_scheduling_failed", items=len(retries), outbox_ids=retries[:TOLD_ITEMS],
+            "retry_scheduling_failed", items=len(retries), outbox_ids=retries[:CLOSE_LOGGED_ITEMS],
             error=error.message,
         )  # fmt: skip
 

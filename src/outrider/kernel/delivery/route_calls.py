@@ -20,13 +20,13 @@ from outrider.kernel.delivery.reservations import OpenAttempt
 from outrider.kernel.delivery.window_outcomes import Deferred, Done, Lost, Suspended, WindowOutcome
 from outrider.kernel.transactions.claims import Claim, ClaimedLane
 from outrider.kernel.transactions.jobs import Hold
+from outrider.limits.delivery import CAREFUL_SHIFTS_MAX
 from outrider.ports.tracing import WindowFacts
 
 Element = TypeVar("Element")
 
 CAREFUL_SHIFT = 2
 """With each consecutive loss, the number of concurrent calls is divided by four."""
-CAREFUL_SHIFTS_MAX = 16
 
 
 class RouteCalls(Generic[Element]):

@@ -19,14 +19,12 @@ from outrider.kernel.delivery.domain_names import NO_DOMAIN
 from outrider.kernel.delivery.reservations import OpenAttempt
 from outrider.kernel.delivery.route_shapes import RouteShape
 from outrider.kernel.transactions.jobs import Hold
+from outrider.limits.delivery import SHAPED_LOOK_SECONDS
 
 log = structlog.get_logger()
 
 Element = TypeVar("Element")
 OpenWindow = Callable[[Sequence[Element]], Awaitable[list[OpenAttempt] | Hold]]
-
-LOOK_SECONDS = 0.05
-"""How often a domain is looked at that another worker may have opened."""
 
 
 class Shaping(NamedTuple, Generic[Element]):
@@ -128,7 +126,7 @@ class ShapedSource(Generic[Element]):
             return True
         self._shape.changed.clear()
         with suppress(TimeoutError):
-            async with asyncio.timeout(LOOK_SECONDS):
+            async with asyncio.timeout(SHAPED_LOOK_SECONDS):
                 await self._shape.changed.wait()
         return True
 

@@ -44,16 +44,18 @@ from outrider.kernel.delivery.local_doors import ComeBack, LocalDoor, Passes
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import targets
 from outrider.kernel.transactions.targets import DoorKey
+from outrider.limits.delivery import (
+    FULL_LOOK_SECONDS,
+    PAUSED_LOOK_SECONDS,
+    REFUSED_MAX,
+    REFUSED_SECONDS,
+)
 from outrider.ports.gateway import Gateway
 
 log = structlog.get_logger()
 
 OUR_OWN = frozenset({POOL_TIMEOUT, OWN_LIMIT})
 """Why a call could not begin, for reasons that say nothing about its target."""
-PAUSED_LOOK_SECONDS = 1.0
-FULL_LOOK_SECONDS = 0.5
-REFUSED_SECONDS = 1.0
-REFUSED_MAX = 5
 
 
 class TargetGate:

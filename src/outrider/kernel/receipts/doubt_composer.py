@@ -21,10 +21,10 @@ from outrider.kernel.delivery.screens import readable
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import campaigns, doubt_checks
 from outrider.kernel.transactions.doubt_checks import ClaimedDoubt
+from outrider.limits.receipts import DOUBT_ASSETS_REMEMBERED_MAX
 from outrider.ports.gateway import LookUpQuestion
 from outrider.ports.renderer import Renderer, RenderProblem
 
-ASSETS_REMEMBERED_MAX = 100
 INTENT = "intent"
 
 
@@ -37,7 +37,7 @@ class DoubtComposer:
         self._skew = timedelta(seconds=foundation.limits.look_up_skew_seconds)
         self._renderer = renderer
         self._unsubscriber = unsubscriber
-        self._assets: LRUCache[str, Asset] = LRUCache(ASSETS_REMEMBERED_MAX)
+        self._assets: LRUCache[str, Asset] = LRUCache(DOUBT_ASSETS_REMEMBERED_MAX)
 
     async def questions(
         self, doubts: Sequence[ClaimedDoubt], match: Match

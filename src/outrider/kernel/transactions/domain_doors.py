@@ -20,10 +20,8 @@ from outrider.domain.targets import (
 from outrider.kernel.transactions.claims import Claim
 from outrider.kernel.transactions.jobs import Hold, hold
 from outrider.kernel.transactions.targets import DoorKey
+from outrider.limits.delivery import DOMAIN_PROBE_SECONDS
 from outrider.ports.store import Row, Transaction, ask
-
-PROBE_SECONDS = 15.0
-"""If the worker that probes dies, another may try after this."""
 
 
 class CallsWanted(NamedTuple):
@@ -169,7 +167,7 @@ def _policy(limits: DomainLimits) -> TargetPolicy:
 
 
 def _probing(policy: TargetPolicy) -> TargetPolicy:
-    return TargetPolicy(policy.rate_per_second, policy.burst, breaker_seconds=PROBE_SECONDS)
+    return TargetPolicy(policy.rate_per_second, policy.burst, breaker_seconds=DOMAIN_PROBE_SECONDS)
 
 
 def _door(row: Row) -> Door:

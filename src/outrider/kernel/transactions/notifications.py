@@ -18,12 +18,9 @@ from outrider.kernel.transactions import digests
 from outrider.kernel.transactions.deployment import ContractSnapshot
 from outrider.kernel.transactions.digests import ClosedDigest
 from outrider.kernel.transactions.submissions import Lane, lane_in, places
+from outrider.limits.workflows import NOTIFICATION_ROW_BYTES, NOTIFICATION_WINDOW_BYTES
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction, ask
-
-WINDOW_BYTES = 4 * 1024 * 1024
-"""Maximum size of one statement's data, unless a single row is larger."""
-ROW_BYTES = 1_024
 
 Snapshots = Callable[[set[str]], Mapping[str, ContractSnapshot]]
 """The contracts in force of these targets, and of their fallbacks."""
@@ -75,7 +72,11 @@ def insert(
     wanted = {(item.submission_target, item.lane) for item in ordered}
     contract_ids, lanes = yield from places(scope, contracts, wanted, ids, now)
     new: set[OutboxId] = set()
-    for part in in_parts(ordered, lambda item: len(item.payload) + ROW_BYTES, WINDOW_BYTES):
+    for part in in_parts(
+        ordered,
+        lambda item: len(item.payload) + NOTIFICATION_ROW_BYTES,
+        NOTIFICATION_WINDOW_BYTES,
+    ):
         new |= yield from _insert(scope, part, lanes, contract_ids, contracts, now)
     woken = {
         lanes[item.submission_target, item.lane]

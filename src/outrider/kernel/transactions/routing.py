@@ -17,7 +17,8 @@ from outrider.kernel.transactions import (
 )
 from outrider.kernel.transactions.digests import DigestEntry
 from outrider.kernel.transactions.domain_events import SettledEvent
-from outrider.kernel.transactions.notifications import WINDOW_BYTES, NewNotification, Snapshots
+from outrider.kernel.transactions.notifications import NewNotification, Snapshots
+from outrider.limits.workflows import NOTIFICATION_WINDOW_BYTES
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Transaction
 
@@ -64,7 +65,7 @@ def settle(
     contracts = snapshots({row.submission_target for row in rows})
     yield from notifications.insert(scope, rows, contracts, ids, now)
     entries = [entry for each in mine for entry in each.entries]
-    for part in in_parts(entries, lambda entry: len(entry.variables), WINDOW_BYTES):
+    for part in in_parts(entries, lambda entry: len(entry.variables), NOTIFICATION_WINDOW_BYTES):
         yield from digests.collect(scope, part, ids, now)
     settled = [
         SettledEvent(each.event.id, each.status, each.document(), each.problem) for each in mine

@@ -13,24 +13,21 @@ from outrider.domain.submission import WORKFLOW_ORIGIN, ExhaustedReason
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import expiry
 from outrider.kernel.transactions.expiry import Expired
+from outrider.limits.work import EXPIRED_LOGGED_ITEMS_MAX
 
 log = structlog.get_logger()
-
-
-LOGGED_ITEMS_MAX = 100
-"""Logged per window: many deadlines at once must not flood the log."""
 
 
 def _log_exhausted(ended: Sequence[Expired]) -> None:
     """Log how the retries of a workflow's message ended, as calls do."""
     of_workflows = [each for each in ended if each.origin == WORKFLOW_ORIGIN]
-    for each in of_workflows[:LOGGED_ITEMS_MAX]:
+    for each in of_workflows[:EXPIRED_LOGGED_ITEMS_MAX]:
         log.warning(
             "retries_exhausted", outbox_id=each.id, attempt=each.attempts, reason=each.reason,
             ended_by=ExhaustedReason.DEADLINE_EXCEEDED.value,
         )  # fmt: skip
-    if len(of_workflows) > LOGGED_ITEMS_MAX:
-        log.warning("more_retries_exhausted", items=len(of_workflows) - LOGGED_ITEMS_MAX)
+    if len(of_workflows) > EXPIRED_LOGGED_ITEMS_MAX:
+        log.warning("more_retries_exhausted", items=len(of_workflows) - EXPIRED_LOGGED_ITEMS_MAX)
 
 
 class DeadlineExpirer:

@@ -31,10 +31,10 @@ from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import digests, notifications
 from outrider.kernel.transactions.deployment import ContractSnapshot
 from outrider.kernel.transactions.digests import ClaimedDigest, ClosedDigest, DigestId, DigestStep
-from outrider.kernel.transactions.notifications import WINDOW_BYTES, NewNotification
+from outrider.kernel.transactions.notifications import NewNotification
 from outrider.kernel.workflows.message_composer import lane_number
 from outrider.kernel.workflows.step_targets import StepTargets
-from outrider.limits.workflows import DIGEST_VARIABLES_MAX_BYTES
+from outrider.limits.workflows import DIGEST_VARIABLES_MAX_BYTES, NOTIFICATION_WINDOW_BYTES
 from outrider.ports.renderer import Rendered, Renderer, RenderProblem
 
 log = structlog.get_logger()
@@ -103,7 +103,9 @@ class Digester:
                 digests.contents(claimed, DIGEST_VARIABLES_MAX_BYTES)
             )
             for part in in_parts(
-                claimed, lambda digest: sum(map(len, variables.get(digest.id, ()))), WINDOW_BYTES
+                claimed,
+                lambda digest: sum(map(len, variables.get(digest.id, ()))),
+                NOTIFICATION_WINDOW_BYTES,
             ):
                 await self._close(scope, part, steps, variables)
         except StoreUnavailable:
