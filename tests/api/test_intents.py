@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from outrider.testing.launches import target
 from tests.support.api_inside import Inside, serving
 from tests.support.bus_receiver import Receiver, receiving
 from tests.support.controls import until
+from tests.support.eventually import eventually
 from tests.support.whole_runs import opened
 
 TEXT = {"to": "+447700900123", "message": "Hi"}
@@ -224,3 +226,38 @@ async def test_the_command_line_submits_files_and_lists(
             for where in ((), ("--server", server))
         ]
         assert len(set(secrets)) == 1
+
+
+async def test_hours_follow_the_time_zone_that_an_intent_names(
+    database: str, tmp_path: Path
+) -> None:
+    """One in the payload is its gateway's business. A phone prefix counts where none is named."""
+    now = datetime.now(UTC)
+    begins, ends = (now + timedelta(hours=each) for each in (-2, 2))
+    window = {"sendingWindow": {"from": f"{begins:%H:%M}", "to": f"{ends:%H:%M}"}}
+    elsewhere = {"to": "+61255501234", "message": "Hi", "timeZone": "UTC"}
+    async with served(database, tmp_path, run_worker=True) as inside:
+        status, _ = await ask(inside, "PUT", "/workflows/policy", window)
+        assert status == 200
+        for name, given in {
+            "here": intent("here", timeZone="UTC"),
+            "there": intent("there", timeZone="Asia/Dhaka"),
+            "prefix": {**intent("prefix"), "payload": elsewhere},
+            "named": {**intent("named", timeZone="UTC"), "payload": elsewhere},
+        }.items():
+            status, answer = await ask(inside, "POST", "/intents", given)
+            assert (status, answer["timeZone"]) == (201, given.get("timeZone")), name
+
+        async def status_of(name: str) -> tuple[str, str | None]:
+            _, answer = await ask(inside, "GET", f"/intents/{name}")
+            return answer["status"], answer["waitsFor"]
+
+        async def settled() -> bool:
+            found = [await status_of(each) for each in ("here", "named", "there", "prefix")]
+            return found == [("ACCEPTED", None)] * 2 + [("PENDING", "sending_window")] * 2
+
+        await eventually(settled)
+        status, answer = await ask(
+            inside, "POST", "/intents", intent("x", timeZone="Europe/Atlantis")
+        )
+        assert (status, answer["error"]["fields"][0]["path"]) == (400, "timeZone")

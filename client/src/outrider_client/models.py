@@ -974,6 +974,8 @@ class IntentAnswer(Model, frozen=True, kw_only=True):
     topic: str | None = None
     transactional: bool
     callback_url: str | None = None
+    time_zone: str | None = None
+    """The recipient's, as it was submitted."""
     status: IntentStatus
     final_outcome: str | None = None
     exhausted_reason: ExhaustedReason | None = None
@@ -1049,6 +1051,10 @@ class IntentBody(Model, frozen=True, kw_only=True):
     """Receives the outcome and later receipts, as CloudEvents signed per Standard Webhooks. Must
     be https and a public address, unless the server allows others. A repeat with another URL is
     the same intent and keeps the first.
+    """
+    time_zone: str | None = None
+    """The recipient's time zone, which the hours of the workspace's policy follow. Defaults to
+    that of the phone number's prefix, then the workspace's.
     """
 
 

@@ -45,6 +45,7 @@ def submission_of(body: IntentBody, text: str | None) -> Submission:
         text,
         Purpose(body.topic, body.transactional),
         body.callback_url,
+        body.time_zone,
     )
 
 

@@ -82,6 +82,10 @@ def submit(
             metavar="URL",
         ),
     ] = None,
+    time_zone: Annotated[
+        str | None,
+        typer.Option(help="The recipient's, such as Europe/Amsterdam: quiet hours follow it."),
+    ] = None,
     batch: Annotated[
         str | None,
         typer.Option(
@@ -101,15 +105,17 @@ def submit(
 ) -> None:
     """Submit messages. Outrider then delivers each within its target's contract."""
     if batch is not None:
-        if here or any(each is not None for each in (intent_id, target, payload, callback_url)):
+        if here or any(
+            each is not None for each in (intent_id, target, payload, callback_url, time_zone)
+        ):
             raise typer.BadParameter(texts.Intent.BATCH_ALONE, param_hint="--batch")
         _submit_file(context, batch, as_json=as_json)
         return
     if intent_id is None or target is None or payload is None:
         raise typer.BadParameter(texts.Intent.ONE_OR_BATCH, param_hint="INTENT")
     _submit_one(
-        context, intent_id, target, payload, Purpose(topic, transactional), callback_url, here=here,
-        as_json=as_json,
+        context, intent_id, target, payload, Purpose(topic, transactional), callback_url, time_zone,
+        here=here, as_json=as_json,
     )  # fmt: skip
 
 
@@ -120,6 +126,7 @@ def _submit_one(
     payload: str,
     purpose: Purpose,
     callback_url: str | None,
+    time_zone: str | None,
     *,
     here: bool,
     as_json: bool,
@@ -127,7 +134,7 @@ def _submit_one(
     async def local(outrider: Outrider) -> Document:
         text = _payload(payload)
         document = msgspec.json.decode(text)
-        given = Submission(intent_id, target, document, text, purpose, callback_url)
+        given = Submission(intent_id, target, document, text, purpose, callback_url, time_zone)
         _, is_new = await outrider.submissions.submit(DEFAULT_SCOPE, given)
         if here:
             async with working(outrider):
@@ -143,7 +150,7 @@ def _submit_one(
             "intentId": intent_id, "submissionTarget": target,
             "payload": msgspec.Raw(_payload(payload).encode()),
             "topic": purpose.topic, "transactional": purpose.transactional,
-            "callbackUrl": callback_url,
+            "callbackUrl": callback_url, "timeZone": time_zone,
         }  # fmt: skip
         intent, is_new = await server.post_once("intents", json=given)
         return {**intent, "new": is_new}

@@ -30,6 +30,7 @@ class Item:
     is_open: bool = False
     topic: str | None = None
     transactional: bool = False
+    time_zone: str | None = None
 
 
 def test_kinds_and_templates_that_are_not_known_here_fail() -> None:

@@ -20,6 +20,7 @@ from outrider.limits.campaigns import (
     INTENT_BATCH_ITEMS,
     INTENT_ID_MAX_CHARACTERS,
     NAME_MAX_CHARACTERS,
+    TIME_ZONE_MAX_CHARACTERS,
 )
 
 
@@ -61,6 +62,13 @@ class IntentBody(Document):
             examples=["https://shop.example.com/outrider"],
         ),
     ] = None
+    time_zone: str | None = Field(
+        default=None,
+        max_length=TIME_ZONE_MAX_CHARACTERS,
+        description="The recipient's time zone, which the hours of the workspace's policy follow."
+        " Defaults to that of the phone number's prefix, then the workspace's.",
+        examples=["Europe/Amsterdam"],
+    )
 
 
 class IntentBatchBody(Document):
@@ -193,6 +201,7 @@ class IntentAnswer(Answer):
     topic: str | None
     transactional: bool
     callback_url: str | None
+    time_zone: str | None = Field(description="The recipient's, as it was submitted.")
     status: IntentStatus
     final_outcome: str | None
     exhausted_reason: ExhaustedReason | None

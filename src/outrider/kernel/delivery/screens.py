@@ -50,6 +50,8 @@ class Screened(Protocol):
     @property
     def transactional(self) -> bool: ...
     @property
+    def time_zone(self) -> str | None: ...
+    @property
     def maybe_received(self) -> bool: ...
     @property
     def is_open(self) -> bool: ...
@@ -149,7 +151,8 @@ class SendingHoursScreen:
         if item.urgent or not self._policies.hours(Channel(item.channel)):
             return None
         content = self._contents.get(item.id)
-        zones = self._judge.zones(content.time_zone if content else None, item.address)
+        own_zone = content.time_zone if content else item.time_zone
+        zones = self._judge.zones(own_zone, item.address)
         wait = self._judge.wait(Channel(item.channel), zones, self._now)
         if wait is not None and self._policies.exempts(Purpose(item.topic, item.transactional)):
             self.exempted[item.topic or "", wait.waits_for.value] += 1

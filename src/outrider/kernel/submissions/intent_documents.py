@@ -28,6 +28,7 @@ def intent_document(
         "topic": intent.topic,
         "transactional": bool(intent.transactional),
         "callbackUrl": intent.callback_url,
+        "timeZone": intent.time_zone,
         "status": intent.status,
         "finalOutcome": intent.final_outcome,
         "exhaustedReason": intent.exhausted_reason,

@@ -43,7 +43,7 @@ class IntentResubmitter:
         given = Submission(
             next_id(intent_id), original.submission_target, msgspec.json.decode(original.payload),
             original.payload, Purpose(original.topic, bool(original.transactional)),
-            original.callback_url,
+            original.callback_url, original.time_zone,
         )  # fmt: skip
         intent, contracts = await self._submissions.drafted(given)
         script = resubmissions.resubmit(

@@ -23,6 +23,7 @@ from outrider.domain.ids import IdempotencyKey, Scope, intent_key
 from outrider.domain.json_values import is_same
 from outrider.domain.purposes import TOPIC_RULE, UNSTATED, Purpose, is_topic
 from outrider.domain.recipients import payload_address
+from outrider.domain.sending_hours import zone_named
 from outrider.domain.states import IntentStatus
 from outrider.domain.submission import REALTIME, Contract, GatewayType
 from outrider.kernel.contracts.contract_cache import ContractCache, snapshots
@@ -57,6 +58,9 @@ class Submission:
     callback_url: str | None = None
     """Receives its outcome, and later receipts. A repeat may name another one
     and is the same intent: what is sent, and where to, is not changed by it."""
+    time_zone: str | None = None
+    """The recipient's, which decides when it may be sent. A repeat may name another one and keeps
+    the first."""
 
     @property
     def text(self) -> str:
@@ -284,6 +288,7 @@ class SubmissionManager:
             payload_address(gateway.channel, given.payload),
             given.purpose,
             given.callback_url,
+            given.time_zone,
         )
 
     def _check(self, batch: Sequence[Submission], in_force: Mapping[str, Contract]) -> None:
@@ -302,6 +307,8 @@ class SubmissionManager:
         if given.purpose.topic is not None and not is_topic(given.purpose.topic):
             problems.append(Problem("topic", TOPIC_RULE))
         problems += _payload_problems(given)
+        if given.time_zone is not None and zone_named(given.time_zone) is None:
+            problems.append(Problem("timeZone", ZONE_RULE))
         if given.callback_url is not None:
             wrong = problem_with(given.callback_url, allow_private=self._allow_private_callbacks)
             if wrong is not None:
@@ -310,6 +317,7 @@ class SubmissionManager:
 
 
 REFUSED = "the intent is not valid"
+ZONE_RULE = "is not a time zone; use one such as Europe/Amsterdam"
 
 
 def _id_problems(intent_id: str) -> list[Problem]:

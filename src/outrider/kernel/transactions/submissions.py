@@ -50,6 +50,8 @@ class NewIntent(NamedTuple):
     """Whom it is for, as far as its payload says; what opt-outs are looked up by."""
     purpose: Purpose = UNSTATED
     callback_url: str | None = None
+    time_zone: str | None = None
+    """The recipient's; hours of the workspace's policy are judged by it."""
 
 
 class Intent(NamedTuple):
@@ -75,6 +77,7 @@ class Intent(NamedTuple):
     error: str | None = None
     waits_for: str | None = None
     callback_url: str | None = None
+    time_zone: str | None = None
     delivery: Delivery = UNREPORTED
 
 
@@ -103,6 +106,7 @@ class DueItem(NamedTuple):
     repeats: int
     topic: str | None = None
     transactional: bool = False
+    time_zone: str | None = None
 
     def deadline_from(self, due_at: datetime) -> datetime | None:
         """Its contract's deadline if it may first go then."""
@@ -149,6 +153,7 @@ def submit(
         "topic": [intent.purpose.topic for intent in intents],
         "transactional": [intent.purpose.transactional for intent in intents],
         "callback_id": [endpoints.get(intent.callback_url or "") for intent in intents],
+        "time_zone": [intent.time_zone for intent in intents],
     }
     if known is None or urls:
         rows = yield from ask("insert_intents", window, **scope._asdict(), now=now)
@@ -172,6 +177,7 @@ def _as_new(outbox_id: OutboxId, intent: NewIntent, contract_id: int, now: datet
         intent.key, intent.intent_id, intent.submission_target, intent.payload,
         IntentStatus.PENDING.value, None, None, 0, ItemStatus.QUEUED.value, None, now, now,
         outbox_id, contract_id, *intent.purpose, callback_url=intent.callback_url,
+        time_zone=intent.time_zone,
     )  # fmt: skip
 
 

@@ -26,15 +26,16 @@ WITH inserted AS (
   INSERT INTO channel_outbox (
     id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
     fallback_contract_id, recipient_id, recipient_address, payload, idempotency_key, status,
-    intent_status, next_attempt_at, expires_at, topic, transactional, callback_id, created_at,
-    updated_at)
+    intent_status, next_attempt_at, expires_at, topic, transactional, callback_id, time_zone,
+    created_at, updated_at)
   SELECT id, :tenant_id, :workspace_id, 'intent', job_id, channel, provider, submission_target,
          contract_id, fallback_contract_id, intent_id, address, payload::json, decode(key, 'hex'),
-         'queued', 'PENDING', :now, expires_at, topic, transactional, callback_id, :now, :now
+         'queued', 'PENDING', :now, expires_at, topic, transactional, callback_id, time_zone, :now,
+         :now
     FROM window(id uuid, job_id uuid, channel text, provider text, submission_target text,
                 contract_id int, fallback_contract_id int, intent_id text, payload text, key text,
                 expires_at timestamptz, address text, topic text, transactional boolean,
-                callback_id uuid) AS item
+                callback_id uuid, time_zone text) AS item
    WHERE item.job_id = ANY (ARRAY(
            SELECT j.id FROM job_queue j
             WHERE j.id = ANY (ARRAY(
@@ -55,15 +56,16 @@ SELECT recipient_id, true FROM inserted;
 INSERT INTO channel_outbox (
   id, tenant_id, workspace_id, origin, job_id, channel, provider, submission_target, contract_id,
   fallback_contract_id, recipient_id, recipient_address, payload, idempotency_key, status,
-  intent_status, next_attempt_at, expires_at, topic, transactional, callback_id, created_at,
-  updated_at)
+  intent_status, next_attempt_at, expires_at, topic, transactional, callback_id, time_zone,
+  created_at, updated_at)
 SELECT id, :tenant_id, :workspace_id, 'intent', job_id, channel, provider, submission_target,
        contract_id, fallback_contract_id, intent_id, address, payload, decode(key, 'hex'),
-       'queued', 'PENDING', :now, expires_at, topic, transactional, callback_id, :now, :now
+       'queued', 'PENDING', :now, expires_at, topic, transactional, callback_id, time_zone, :now,
+         :now
   FROM window(id uuid, job_id uuid, channel text, provider text, submission_target text,
               contract_id int, fallback_contract_id int, intent_id text, payload text, key text,
               expires_at timestamptz, address text, topic text, transactional boolean,
-              callback_id uuid) AS item
+              callback_id uuid, time_zone text) AS item
  WHERE EXISTS (SELECT 1 FROM job_queue j WHERE j.id = item.job_id)
    AND NOT EXISTS (SELECT 1 FROM retired_keys k
                     WHERE k.workspace_id = :workspace_id AND k.key = decode(item.key, 'hex'))
@@ -83,7 +85,7 @@ SELECT encode(o.idempotency_key, 'hex'), o.recipient_id, o.submission_target, o.
        o.exhausted_reason, o.attempts, o.status, o.doubted_at, o.created_at, o.updated_at,
        o.id::text, o.contract_id, o.topic, o.transactional, o.reason, o.error,
        CASE WHEN o.next_attempt_at IS NOT NULL THEN o.waits_for END,
-       (SELECT c.url FROM callback_endpoints c WHERE c.id = o.callback_id)
+       (SELECT c.url FROM callback_endpoints c WHERE c.id = o.callback_id), o.time_zone
   FROM channel_outbox o
  WHERE o.tenant_id = :tenant_id AND o.workspace_id = :workspace_id AND o.origin = 'intent'
    AND o.idempotency_key = ANY (ARRAY(
@@ -95,7 +97,7 @@ SELECT id::text, recipient_id, encode(idempotency_key, 'hex'), contract_id, payl
        fallback_contract_id, attempt_contract_id, maybe_received,
        attempt_opened_at IS NOT NULL AND attempt_closed_at IS NULL,
        coalesce(due_at, created_at) AS created_at, origin, channel, recipient_address, kind, template,
-       urgent, uncounted_calls, expires_at, repeats, topic, transactional
+       urgent, uncounted_calls, expires_at, repeats, topic, transactional, time_zone
   FROM channel_outbox
  WHERE job_id = :job_id AND run_id IS NULL AND next_attempt_at <= :now
    AND status = 'queued' AND doubted_at IS NULL
