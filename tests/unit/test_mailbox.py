@@ -6,8 +6,8 @@ from email import message_from_bytes, policy
 import pytest
 
 from outrider.domain.errors import InvalidInput
+from outrider.domain.mailbox import mailbox
 from outrider.gateways.helo_name import checked, literal
-from outrider.gateways.mailbox import mailbox
 from outrider.gateways.smtp_message import Letterhead, compose
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -1473,6 +1473,9 @@ class Preview(Model, frozen=True, kw_only=True):
     channel: Channel
     recipient_id: str
     address: str | None = None
+    from_: str | None = field(name="from", default=None)
+    """As the campaign says; otherwise the target's own."""
+    reply_to: str | None = None
     subject: str | None = None
     body: str | None = None
     html: bool

@@ -8,6 +8,7 @@ from outrider.documents.campaign import PHASES
 from outrider.domain.admission import AdmissionRule
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import Scope
+from outrider.domain.mailbox import mailbox
 from outrider.engines.process_identity import this_worker
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.gateways.mail_sender import MailSender
@@ -34,7 +35,7 @@ class ControlRoles(EngineRoles, StorageRoles):
     def deployer(self) -> CampaignDeployer:
         return CampaignDeployer(
             self.foundation, self.audience_writer, self.registry_keeper.contracts, GATEWAY_TYPES,
-            self.fallback_of,
+            self.fallback_of, self._sender_domains,
         )  # fmt: skip
 
     @cached_property
@@ -60,6 +61,12 @@ class ControlRoles(EngineRoles, StorageRoles):
             self._sender_of,
             has_links=self.settings.public_url is not None,
         )
+
+    async def _sender_domains(self, scope: Scope, submission_target: str) -> frozenset[str]:
+        workspace = await WorkspaceNames(self.store, self.limits).of(scope)
+        settings = self.target_settings(submission_target).of(workspace)
+        usual = mailbox(settings.options.get("from", self.settings.mail_from))
+        return frozenset({usual.domain, *settings.allowed_senders})
 
     async def _sender_of(self, scope: Scope, submission_target: str) -> MailSender | None:
         contract = self.registry_keeper.contracts().get(submission_target)

@@ -11,6 +11,8 @@ from outrider.documents import Document, key_field, one_line
 from outrider.documents.audience import source_problem
 from outrider.documents.templates import Body, Subject, TemplateContext
 from outrider.domain.campaigns import Message
+from outrider.domain.errors import InvalidInput
+from outrider.domain.mailbox import USUAL_HEAD, MailHead, mailbox
 from outrider.domain.purposes import Purpose, checked_topic
 from outrider.domain.states import Channel
 from outrider.limits.campaigns import MESSAGES_MAX_BYTES, NAME_MAX_CHARACTERS
@@ -36,6 +38,17 @@ class CampaignContext(TemplateContext):
         return info.context
 
 
+def _mailbox(text: str) -> str:
+    try:
+        mailbox(text)
+    except InvalidInput as error:
+        raise ValueError(f"is not a mailbox; {error.hint or error.message}") from None
+    return text
+
+
+Sender = Annotated[str, AfterValidator(one_line), AfterValidator(_mailbox)]
+
+
 class MessageDocument(Document):
     """Fields that depend on the channel come after it, and are checked even if absent."""
 
@@ -47,6 +60,15 @@ class MessageDocument(Document):
     script_version: Annotated[Identifier | None, Field(validate_default=True)] = None
     topic: Topic | None = None
     transactional: bool | None = None
+    sender: Annotated[Sender | None, Field(alias="from")] = None
+    reply_to: Sender | None = None
+
+    @field_validator("sender", "reply_to")
+    @classmethod
+    def _is_mail(cls, sender: str | None, info: ValidationInfo) -> str | None:
+        if sender is not None and info.data.get("channel") not in (Channel.EMAIL, None):
+            raise ValueError("is only allowed for the channel email")
+        return sender
 
     @field_validator("subject")
     @classmethod
@@ -64,8 +86,12 @@ class MessageDocument(Document):
             raise ValueError("is only allowed for the channel voice")
         return version
 
-    def message(self, purpose: Purpose) -> Message:
-        """Where a message does not state its purpose, the campaign's applies."""
+    def message(self, purpose: Purpose, head: MailHead) -> Message:
+        """Where a message does not state its purpose or sender, the campaign's apply."""
+        if self.channel is Channel.EMAIL:
+            head = MailHead(self.sender or head.sender, self.reply_to or head.reply_to)
+        else:
+            head = USUAL_HEAD
         if self.topic is not None:
             purpose = purpose._replace(topic=self.topic)
         if self.transactional is not None:
@@ -78,6 +104,7 @@ class MessageDocument(Document):
             self.subject,
             self.script_version,
             purpose,
+            head,
         )
 
 

@@ -11,6 +11,7 @@ from outrider.documents.campaign_messages import (
     AudienceDocument,
     CampaignContext,
     MessageDocument,
+    Sender,
     Topic,
     small_together,
 )
@@ -29,6 +30,7 @@ from outrider.domain.campaigns import (
     StepRetries,
 )
 from outrider.domain.local_launches import LocalLaunch
+from outrider.domain.mailbox import MailHead
 from outrider.domain.purposes import Purpose
 from outrider.domain.screen_policies import TIME_ZONE_DEFAULT
 from outrider.limits.campaigns import (
@@ -89,6 +91,8 @@ class CampaignModel(Document):
     require_approval: bool = False
     topic: Topic | None = None
     transactional: bool = False
+    sender: Annotated[Sender | None, Field(alias="from")] = None
+    reply_to: Sender | None = None
     retry_policy: dict[str, _StepRetries] = Field(default={})
     rollout: Annotated[list[RolloutStepDocument], Field(max_length=ROLLOUT_STEPS_MAX)] = Field(
         default=[]
@@ -143,7 +147,10 @@ class CampaignModel(Document):
         return CampaignDefinition(
             self.name,
             tuple(self.phases),
-            tuple(message.message(purpose) for message in self.messages),
+            tuple(
+                message.message(purpose, MailHead(self.sender, self.reply_to))
+                for message in self.messages
+            ),
             self.batch_size,
             self.scheduled_for if local is None else local.begins_at,
             self.require_approval,

@@ -6,6 +6,7 @@ from datetime import datetime
 
 from outrider.domain.ids import AssetId, CampaignId
 from outrider.domain.local_launches import LocalLaunch
+from outrider.domain.mailbox import USUAL_HEAD, MailHead
 from outrider.domain.markup import is_html
 from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.rollouts import RolloutStep
@@ -35,6 +36,7 @@ class Message:
     script_version: str | None = None
     purpose: Purpose = UNSTATED
     """Defaults to its campaign's."""
+    head: MailHead = USUAL_HEAD
 
     @property
     def is_html(self) -> bool:

@@ -9,6 +9,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
 from outrider.domain.call_results import Rejected
+from outrider.domain.mailbox import USUAL_HEAD, MailHead
 from outrider.domain.markup import is_html
 from outrider.domain.message_content import Enclosure
 from outrider.domain.submission import GatewayType
@@ -26,6 +27,7 @@ class Content(NamedTuple):
     html: bool = False
     payload: Mapping[str, Any] = NOTHING_ELSE
     """A direct intent's whole payload: some families read more of it, such as a template."""
+    head: MailHead = USUAL_HEAD
 
 
 class Carried(Protocol):
@@ -45,6 +47,8 @@ class Carried(Protocol):
     def enclosures(self) -> Sequence[Enclosure]: ...
     @property
     def unsubscribe_url(self) -> str | None: ...
+    @property
+    def head(self) -> MailHead: ...
 
 
 def content(reservation: Carried, *, addressed: bool = True) -> Content | None:
@@ -58,6 +62,7 @@ def content(reservation: Carried, *, addressed: bool = True) -> Content | None:
             reservation.enclosures,
             reservation.unsubscribe_url,
             reservation.is_html,
+            head=reservation.head,
         )
     to, subject, body = payload.get("to"), payload.get("subject"), payload.get("body")
     if to is None and not addressed:

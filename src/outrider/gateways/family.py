@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from outrider.domain.call_results import Rejected
 from outrider.domain.errors import InvalidInput
+from outrider.domain.mailbox import Mailbox, MailHead, mailbox
 from outrider.domain.submission import GatewayType
 from outrider.domain.workspaces import DEFAULT_WORKSPACE_NAME, WorkspaceName
 from outrider.ports.gateway import Gateway
@@ -53,6 +55,19 @@ class Target:
                 hint=f'set it in outrider.toml: [targets."{self.name}".options] {name} = "…"',
             )
         return value
+
+    @property
+    def usual_sender(self) -> Mailbox:
+        return mailbox(self.option("from", self.mail_from))
+
+    def refused_sender(self, head: MailHead) -> Rejected | None:
+        """A campaign is checked when it is created; the settings may have changed since."""
+        if head.sender is None:
+            return None
+        domain = mailbox(head.sender).domain
+        if domain in (self.usual_sender.domain, *self.settings.allowed_senders):
+            return None
+        return Rejected("invalid_message", f"{domain} is not among the target's allowed_senders")
 
     def has_credential(self, name: str) -> bool:
         """Whether a credential of this name is set that this workspace may use."""

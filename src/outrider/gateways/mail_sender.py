@@ -1,7 +1,7 @@
 """What receivers can check of a target's mail: its domains, signatures and addresses."""
 
 import ipaddress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from outrider.domain.errors import InvalidInput
@@ -21,6 +21,13 @@ class MailSender:
     host: str
     sends_from: tuple[str, ...] = ()
     """The addresses that receivers see, if the target says so; otherwise those of its server."""
+
+    def sending_from(self, domain: str) -> "MailSender":
+        """The same, with a From of a campaign's own. A return path of the target stays."""
+        follows = self.envelope_domain == self.from_domain
+        return replace(
+            self, from_domain=domain, envelope_domain=domain if follows else self.envelope_domain
+        )
 
 
 def read_addresses(text: str | None) -> tuple[str, ...]:

@@ -10,11 +10,14 @@ from datetime import UTC, datetime
 from functools import partial
 from urllib.parse import urlsplit
 
+from cachetools import LRUCache
+
 from outrider.domain.addresses import normalise_email
 from outrider.domain.call_results import POOL_TIMEOUT, AttemptError, CallResult, Progress, Rejected
 from outrider.domain.errors import InvalidInput
 from outrider.domain.evidence import Evidence, LookedUp, Receipts
 from outrider.domain.ids import IdempotencyKey
+from outrider.domain.mailbox import MailHead
 from outrider.domain.reference_memory import NEVER
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType
@@ -83,6 +86,8 @@ OPTIONS = frozenset(
 OTHER_CREDENTIALS = frozenset({CREDENTIAL, *DKIM_CREDENTIALS})
 """Any other one is half a login, or misspelt."""
 PLAIN = Letterhead()
+LETTERHEADS_KNOWN = 100
+"""Of campaigns with a sender of their own."""
 
 
 class SmtpGateway:
@@ -102,7 +107,10 @@ class SmtpGateway:
         record: DeclaredLookUp | None = None,
         dkim: DkimSigners | None = None,
         sends_from: Sequence[str] = (),
+        refused_sender: Callable[[MailHead], Rejected | None] = lambda _: None,
     ) -> None:
+        self._refused_sender = refused_sender
+        self._headed: LRUCache[MailHead, Letterhead] = LRUCache(LETTERHEADS_KNOWN)
         self._dkim, self._sends_from = dkim, tuple(sends_from)
         self._record = record
         self.looks_up = None if record is None else record.evidence
@@ -123,13 +131,16 @@ class SmtpGateway:
         headed = (given.subject or "") + reservation.reference + (given.unsubscribe_url or "")
         if breaks_header(headed):
             return Rejected("invalid_header", "a header contains a control character")
+        if refused := self._refused_sender(given.head):
+            return refused
+        letterhead = self._letterhead_of(given.head)
         try:
-            message = await self._composed(given, recipient, reservation.reference)
+            message = await self._composed(letterhead, given, recipient, reservation.reference)
         except UnicodeError as error:
             return Rejected("invalid_message", short(error))
         try:
             async with self._lines.borrow() as line:
-                sender = self._letterhead.envelope_sender(reservation.reference)
+                sender = letterhead.envelope_sender(reservation.reference)
                 mail = Mail(sender, recipient, message, reservation.reference)
                 return await line.deliver(mail, reservation.begin)
         except TimeoutError:
@@ -146,12 +157,20 @@ class SmtpGateway:
     async def close(self) -> None:
         await self._lines.close()
 
-    async def _composed(self, given: Content, recipient: str, reference: str) -> bytes:
+    def _letterhead_of(self, head: MailHead) -> Letterhead:
+        known = self._headed.get(head)
+        if known is None:
+            known = self._headed[head] = self._letterhead.headed(head)
+        return known
+
+    async def _composed(
+        self, letterhead: Letterhead, given: Content, recipient: str, reference: str
+    ) -> bytes:
         now, text = datetime.now(UTC), given.payload.get("text")
 
         def composed() -> bytes:
             message = compose(
-                self._letterhead, recipient, given.subject or "", given.body, reference,
+                letterhead, recipient, given.subject or "", given.body, reference,
                 now, given.enclosures, given.unsubscribe_url, html=given.html,
                 text=text if isinstance(text, str) else None,
             )  # fmt: skip
@@ -248,6 +267,7 @@ def _make(target: Target) -> SmtpGateway:
         record=declared_look_up(target.client, settings),
         dkim=DkimSigners(target, letterhead.domain),
         sends_from=read_addresses(settings.options.get(SENDS_FROM_OPTION)),
+        refused_sender=target.refused_sender,
     )
 
 

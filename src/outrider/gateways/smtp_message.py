@@ -6,7 +6,7 @@ that every attempt has the same; HTML is accompanied by its text.
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from email.header import Header
 from email.utils import format_datetime
@@ -14,13 +14,13 @@ from urllib.parse import quote
 
 from outrider.domain.addresses import needs_smtputf8
 from outrider.domain.errors import InvalidInput
+from outrider.domain.mailbox import USUAL_HEAD, Mailbox, MailHead, mailbox
 from outrider.domain.message_content import Enclosure
 from outrider.domain.texts import breaks_header
 from outrider.gateways.html_text import text_of
 from outrider.gateways.mail_parts import Part, alternative, mixed
 from outrider.gateways.mail_reports import RETURN_HEADER
 from outrider.gateways.mail_text import LINE_MAX_BYTES, mail_lines, text_part
-from outrider.gateways.mailbox import Mailbox, mailbox
 from outrider.gateways.one_click import unsubscribe_headers
 from outrider.limits.gateways import MAIL_FROM_DEFAULT
 
@@ -72,6 +72,14 @@ class Letterhead:
     @property
     def domain(self) -> str:
         return self.address.rpartition("@")[2]
+
+    def headed(self, head: MailHead) -> "Letterhead":
+        """The same, from whom a campaign says."""
+        if head == USUAL_HEAD:
+            return self
+        return replace(
+            self, sender=head.sender or self.sender, reply_to=head.reply_to or self.reply_to
+        )
 
     def envelope_sender(self, reference: str) -> str:
         return self.address if self.envelope is None else self.envelope(reference)

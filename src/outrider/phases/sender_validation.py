@@ -1,7 +1,7 @@
 """The phase `sender_validation`: would mailbox providers trust this campaign's senders?
 
-A job is one target; its items are the checks. Nothing is sent, and nothing is held back: a campaign
-may be launched all the same.
+A job is one target and one domain in From; its items are the checks. Nothing is sent, and nothing
+is held back: a campaign may be launched all the same.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -9,6 +9,7 @@ from typing import Any
 
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import Scope
+from outrider.domain.mailbox import mailbox
 from outrider.domain.states import Channel
 from outrider.gateways.mail_sender import MailSender
 from outrider.limits.phases import DNS_TIMEOUT_SECONDS, DNS_TRIES
@@ -39,15 +40,20 @@ class SenderValidation:
         self._nameservers, self._timeout, self._tries = nameservers, timeout_seconds, tries
 
     async def plan(self, context: PhaseContext) -> Sequence[PhaseJobPlan]:
-        one_click: dict[str, bool] = {}
+        one_click: dict[tuple[str, str | None], bool] = {}
         for message in context.definition.messages:
             if message.channel is Channel.EMAIL:
-                target = message.submission_target
+                named = message.head.sender
+                place = message.submission_target, None if named is None else mailbox(named).domain
                 bulk = not message.purpose.transactional
-                one_click[target] = one_click.get(target, False) or bulk
+                one_click[place] = one_click.get(place, False) or bulk
         return [
-            PhaseJobPlan(len(CHECKS), {"target": target, "oneClick": bulk})
-            for target, bulk in one_click.items()
+            PhaseJobPlan(
+                len(CHECKS),
+                {"target": target, "oneClick": bulk}
+                | ({} if domain is None else {"fromDomain": domain}),
+            )
+            for (target, domain), bulk in one_click.items()
         ]
 
     async def process(self, context: PhaseContext, job: PhaseJob) -> PhaseResult:
@@ -61,6 +67,8 @@ class SenderValidation:
         if sender is None:
             found = SenderFinding("setup", State.NOT_NEEDED, OTHERS)
             return PhaseResult(0, skipped=job.items, detail=_detail(target, [found]))
+        if (domain := task.get("fromDomain")) is not None:
+            sender = sender.sending_from(domain)
         records = DnsRecords(self._nameservers, timeout_seconds=self._timeout, tries=self._tries)
         checks = SenderChecks(
             sender, records, one_click=bool(task["oneClick"]), has_links=self._has_links
@@ -69,9 +77,15 @@ class SenderValidation:
         states = [each.state for each in findings]
         passed, skipped = states.count(State.PASSED), states.count(State.NOT_NEEDED)
         return PhaseResult(
-            passed, len(states) - passed - skipped, skipped, _detail(target, findings)
+            passed,
+            len(states) - passed - skipped,
+            skipped,
+            _detail(target, findings, sender.from_domain),
         )
 
 
-def _detail(target: str, findings: Sequence[SenderFinding]) -> dict[str, object]:
-    return {"target": target, "findings": [each.as_document() for each in findings]}
+def _detail(
+    target: str, findings: Sequence[SenderFinding], from_domain: str | None = None
+) -> dict[str, object]:
+    place = {"target": target} if from_domain is None else {"target": target, "from": from_domain}
+    return {**place, "findings": [each.as_document() for each in findings]}

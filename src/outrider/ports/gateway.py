@@ -13,6 +13,7 @@ from typing import Any, Final, Protocol
 from outrider.domain.call_results import CallResult
 from outrider.domain.evidence import LookedUp, LookUp, TargetEvidence
 from outrider.domain.ids import IdempotencyKey, OutboxId
+from outrider.domain.mailbox import USUAL_HEAD, MailHead
 from outrider.domain.message_content import Enclosure
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.submission import GatewayType
@@ -72,6 +73,11 @@ class Reservation(ABC):
         return ()
 
     @property
+    def head(self) -> MailHead:
+        """Whom a mail is from, where its campaign says so."""
+        return USUAL_HEAD
+
+    @property
     def unsubscribe_url(self) -> str | None:
         """The recipient's one-click unsubscribe URL."""
         return None
@@ -97,6 +103,7 @@ class LookUpQuestion:
     is_html: bool = False
     enclosures: Sequence[Enclosure] = ()
     unsubscribe_url: str | None = None
+    head: MailHead = USUAL_HEAD
 
 
 class Gateway(Protocol):

@@ -4,6 +4,7 @@ from typing import Annotated, assert_never
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, StrictBool, field_validator
 
+from outrider.domain.addresses import ascii_domain
 from outrider.domain.opt_out_answers import ENGLISH, STOP_ANSWERS, default_answer
 from outrider.domain.opt_out_words import OptOutWord
 from outrider.domain.reference_memory import ReferenceMemory
@@ -44,6 +45,16 @@ def _known_zone(name: str) -> str:
 
 
 WarmUpMessages = Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+
+def _sender_domain(name: str) -> str:
+    known = ascii_domain(name.lower())
+    if known is None or "@" in name:
+        raise ValueError("is not a mail domain; use one such as news.example.test")
+    return known
+
+
+SenderDomain = Annotated[str, AfterValidator(_sender_domain)]
 
 
 class WorkspaceTarget(BaseModel):
@@ -145,6 +156,8 @@ class TargetSettings(BaseModel):
     """After so many failures in a row, the target is not called for a while."""
     breaker_seconds: float = Field(default=15.0, gt=0, le=3_600)
     """How long that is."""
+    allowed_senders: list[SenderDomain] = Field(default_factory=list)
+    """Mail domains besides that of its `from` that a campaign may name in a `from` of its own."""
     fallback: str | None = None
     """Another target of the same channel, for messages that this one provably did not accept."""
     fallback_when_down: bool = False

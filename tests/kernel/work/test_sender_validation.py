@@ -10,6 +10,7 @@ import pytest
 from outrider.domain.campaigns import Message
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import Scope
+from outrider.domain.mailbox import MailHead
 from outrider.domain.purposes import Purpose
 from outrider.domain.states import Channel
 from outrider.gateways.directory import Gateways
@@ -309,3 +310,19 @@ async def test_spf_knows_both_kinds_of_address() -> None:
         for domain in ("r0.example", "r6.example", "r13.example"):
             verdict = await check_host(records, "2001:db8::10", domain)
             assert verdict.result is SpfResult.PASS, verdict
+
+
+async def test_each_domain_that_a_campaign_sends_from_is_checked() -> None:
+    own = replace(LAUNCHED, id="own", head=MailHead("Events <hello@events.example>"))
+    same = replace(LAUNCHED, id="same", head=MailHead("team@shop.example"))
+    phase = SenderValidation(_sender_of_shop, [])
+    plans = await phase.plan(MemoryDesk(messages=[LAUNCHED, own, same]))
+    domains = [(each.detail or {}).get("fromDomain") for each in plans]
+    assert domains == [None, "events.example", "shop.example"]
+    _, findings = await validated(message=own)
+    found = wrong(findings)
+    assert "events.example" in found["sender_domain"]
+
+
+async def _sender_of_shop(_scope: Scope, _target: str) -> MailSender | None:
+    return SENDER

@@ -38,6 +38,11 @@ class Preview(Answer):
     channel: Channel
     recipient_id: str
     address: str | None
+    sender: Annotated[
+        str | None,
+        Field(alias="from", description="As the campaign says; otherwise the target's own."),
+    ]
+    reply_to: str | None
     subject: str | None
     body: str | None
     html: bool

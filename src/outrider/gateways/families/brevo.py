@@ -32,8 +32,10 @@ from outrider.gateways.families.mail_provider import (
     PasswordReader,
     attached,
     kept_id,
+    named,
     own_headers,
     password_keys,
+    reply_to,
 )
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
@@ -94,18 +96,17 @@ class BrevoGateway(MailProviderGateway):
         self._base_url = base_url(target.url) / "v3"
 
     def mail(self, reference: IdempotencyKey, recipient: str, content: Content) -> Request:
-        sender = {"email": self.sender.address}
-        if self.sender.name:
-            sender["name"] = self.sender.name
         headers = own_headers(reference, content)
         headers |= {"idempotencyKey": key_of(reference), REFERENCE_HEADER: reference}
         document: dict[str, object] = {
-            "sender": sender,
+            "sender": named(self.sender_of(content)),
             "to": [{"email": recipient}],
             "subject": content.subject or "",
             "htmlContent" if content.html else "textContent": content.body,
             "headers": headers,
         }
+        if answers := reply_to(content):
+            document["replyTo"] = named(answers)
         if content.enclosures:
             document["attachment"] = attached(content, "name", "content")
         return json_request(self._base_url / "smtp" / "email", document, self._headers())

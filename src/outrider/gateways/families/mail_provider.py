@@ -13,11 +13,11 @@ from typing import Final
 from outrider.domain.addresses import normalise_email
 from outrider.domain.call_results import Rejected
 from outrider.domain.ids import IdempotencyKey
+from outrider.domain.mailbox import Mailbox, mailbox
 from outrider.domain.webhook_signatures import SignatureState
 from outrider.gateways.content import Content
 from outrider.gateways.family import Target
 from outrider.gateways.mail_parts import safe_kind, safe_name
-from outrider.gateways.mailbox import mailbox
 from outrider.gateways.one_click import unsubscribe_headers
 from outrider.gateways.provider import REFERENCE_HEADER, ProviderGateway, Request
 from outrider.gateways.receipt_reading import ReceiptSecret, SignedReader, one_line, plain_keys
@@ -42,7 +42,8 @@ class MailProviderGateway(ProviderGateway):
 
     def __init__(self, target: Target, *credentials: str) -> None:
         super().__init__(target, *credentials)
-        self.sender = mailbox(target.option("from", target.mail_from))
+        self.sender = target.usual_sender
+        self._refused_sender = target.refused_sender
 
     @abstractmethod
     def mail(self, reference: IdempotencyKey, recipient: str, content: Content) -> Request:
@@ -52,7 +53,13 @@ class MailProviderGateway(ProviderGateway):
         recipient = normalise_email(content.to)
         if recipient is None:
             return Rejected("invalid_recipient", "not an email address")
-        return self.mail(reference, recipient, content)
+        refused = self._refused_sender(content.head)
+        return refused or self.mail(reference, recipient, content)
+
+    def sender_of(self, content: Content) -> Mailbox:
+        """The campaign's own, or the target's."""
+        named = content.head.sender
+        return self.sender if named is None else mailbox(named)
 
 
 def own_headers(reference: str, content: Content) -> dict[str, str]:
@@ -61,6 +68,16 @@ def own_headers(reference: str, content: Content) -> dict[str, str]:
     if content.unsubscribe_url is not None:
         headers |= unsubscribe_headers(content.unsubscribe_url)
     return headers
+
+
+def reply_to(content: Content) -> Mailbox | None:
+    named = content.head.reply_to
+    return None if named is None else mailbox(named)
+
+
+def named(found: Mailbox, address: str = "email", name: str = "name") -> dict[str, str]:
+    """A mailbox as JSON, under the names that the provider gives its fields."""
+    return {address: found.address, **({name: found.name} if found.name else {})}
 
 
 def is_plain(reference: str, most: int) -> bool:

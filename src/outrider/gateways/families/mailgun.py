@@ -28,6 +28,7 @@ from outrider.gateways.families.mail_provider import (
     basic,
     is_plain,
     own_headers,
+    reply_to,
 )
 from outrider.gateways.families.mailgun_receipts import LogEntry, receipt_reader
 from outrider.gateways.family import Family, Target
@@ -93,12 +94,14 @@ class MailgunGateway(MailProviderGateway):
 
     def mail(self, reference: IdempotencyKey, recipient: str, content: Content) -> Request:
         fields = {
-            "from": self.sender.header("From"),
+            "from": self.sender_of(content).header("From"),
             "to": recipient,
             "subject": content.subject or "",
             "html" if content.html else "text": content.body,
         }
         own = own_headers(reference, content)
+        if answers := reply_to(content):
+            own["Reply-To"] = answers.header("Reply-To")
         fields |= {f"h:{name}": value for name, value in own.items()}
         if is_plain(reference, VARIABLE_MAX_CHARACTERS):
             fields[f"v:{REFERENCE_NAME}"] = reference

@@ -27,8 +27,10 @@ from outrider.gateways.families.mail_provider import (
     basic,
     is_plain,
     kept_id,
+    named,
     own_headers,
     password_keys,
+    reply_to,
 )
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
@@ -136,11 +138,8 @@ class MailjetGateway(MailProviderGateway):
         self._base_url = base_url(target.url)
 
     def mail(self, reference: IdempotencyKey, recipient: str, content: Content) -> Request:
-        sender = {"Email": self.sender.address}
-        if self.sender.name:
-            sender["Name"] = self.sender.name
         message: dict[str, object] = {
-            "From": sender,
+            "From": named(self.sender_of(content), "Email", "Name"),
             "To": [{"Email": recipient}],
             "Subject": content.subject or "",
             "HTMLPart" if content.html else "TextPart": content.body,
@@ -148,6 +147,8 @@ class MailjetGateway(MailProviderGateway):
         }
         if is_plain(reference, CUSTOM_ID_MAX_CHARACTERS):
             message["CustomID"] = reference
+        if answers := reply_to(content):
+            message["ReplyTo"] = named(answers, "Email", "Name")
         if content.enclosures:
             message["Attachments"] = attached(content, "Filename", "Base64Content", "ContentType")
         url = self._base_url / "v3.1" / "send"

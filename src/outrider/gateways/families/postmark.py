@@ -32,6 +32,7 @@ from outrider.gateways.families.mail_provider import (
     kept_id,
     own_headers,
     password_keys,
+    reply_to,
 )
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
@@ -120,7 +121,7 @@ class PostmarkGateway(MailProviderGateway):
     def mail(self, reference: IdempotencyKey, recipient: str, content: Content) -> Request:
         headers = own_headers(reference, content)
         document: dict[str, object] = {
-            "From": self.sender.header("From"),
+            "From": self.sender_of(content).header("From"),
             "To": recipient,
             "Subject": content.subject or "",
             "HtmlBody" if content.html else "TextBody": content.body,
@@ -129,6 +130,8 @@ class PostmarkGateway(MailProviderGateway):
         }
         if is_plain(reference, METADATA_VALUE_MAX_CHARACTERS):
             document["Metadata"] = {REFERENCE_NAME: reference}
+        if answers := reply_to(content):
+            document["ReplyTo"] = answers.header("Reply-To")
         if content.enclosures:
             document["Attachments"] = attached(content, "Name", "Content", "ContentType")
         return json_request(self._base_url / "email", document, self._headers())

@@ -26,6 +26,7 @@ from outrider.domain.evidence import (
     unknown,
 )
 from outrider.domain.ids import IdempotencyKey
+from outrider.domain.mailbox import mailbox
 from outrider.domain.message_content import Enclosure
 from outrider.domain.reference_memory import ReferenceMemory
 from outrider.domain.states import Channel
@@ -37,7 +38,6 @@ from outrider.gateways.http import base_url
 from outrider.gateways.http_check import Question
 from outrider.gateways.look_ups import NoAnswer, get_json
 from outrider.gateways.mail_parts import safe_kind, safe_name
-from outrider.gateways.mailbox import mailbox
 from outrider.gateways.one_click import unsubscribe_headers
 from outrider.gateways.provider import (
     ProviderGateway,
@@ -158,6 +158,7 @@ class ResendGateway(ProviderGateway):
         super().__init__(target, "apiKey")
         self._url = base_url(target.url) / "emails"
         self._sender = target.option("from", target.mail_from)
+        self._refused_sender = target.refused_sender
         mailbox(self._sender)
         self._read: LRUCache[str, _Email] = LRUCache(LOOK_UP_TEXTS)
         self._is_tagged = target.has_credential(CREDENTIAL)
@@ -166,13 +167,17 @@ class ResendGateway(ProviderGateway):
         recipient = normalise_email(content.to)
         if recipient is None:
             return Rejected("invalid_recipient", "not an email address")
+        if refused := self._refused_sender(content.head):
+            return refused
         kind = "html" if content.html else "text"
         document: dict[str, object] = {
-            "from": self._sender,
+            "from": content.head.sender or self._sender,
             "to": [recipient],
             "subject": content.subject or "",
             kind: content.body,
         }
+        if content.head.reply_to is not None:
+            document["reply_to"] = content.head.reply_to
         if content.enclosures:
             document["attachments"] = [_attachment(each) for each in content.enclosures]
         if content.unsubscribe_url is not None:

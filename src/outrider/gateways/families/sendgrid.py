@@ -33,7 +33,9 @@ from outrider.gateways.families.mail_provider import (
     MailProviderGateway,
     attached,
     kept_id,
+    named,
     own_headers,
+    reply_to,
 )
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import ReceivedAnswer, base_url
@@ -98,18 +100,17 @@ class SendGridGateway(MailProviderGateway):
         self._base_url = base_url(target.url) / "v3"
 
     def mail(self, reference: IdempotencyKey, recipient: str, content: Content) -> Request:
-        sender = {"email": self.sender.address}
-        if self.sender.name:
-            sender["name"] = self.sender.name
         kind = "text/html" if content.html else "text/plain"
         document: dict[str, object] = {
             "personalizations": [{"to": [{"email": recipient}]}],
-            "from": sender,
+            "from": named(self.sender_of(content)),
             "subject": content.subject or "",
             "content": [{"type": kind, "value": content.body}],
             "headers": own_headers(reference, content),
             "custom_args": {REFERENCE_NAME: reference},
         }
+        if answers := reply_to(content):
+            document["reply_to"] = named(answers)
         if content.enclosures:
             document["attachments"] = attached(content, "filename", "content", "type")
         url = self._base_url / "mail" / "send"

@@ -29,6 +29,7 @@ from outrider.gateways.families.mail_provider import (
     attached,
     is_plain,
     own_headers,
+    reply_to,
 )
 from outrider.gateways.families.ses_receipts import RECEIPT_OPTIONS, receipt_reader
 from outrider.gateways.family import Family, Target
@@ -112,10 +113,12 @@ class SesGateway(MailProviderGateway):
         if content.enclosures:
             simple["Attachments"] = attached(content, "FileName", "RawContent", "ContentType")
         document: dict[str, object] = {
-            "FromEmailAddress": self.sender.header("From"),
+            "FromEmailAddress": self.sender_of(content).header("From"),
             "Destination": {"ToAddresses": [recipient]},
             "Content": {"Simple": simple},
         }
+        if answers := reply_to(content):
+            document["ReplyToAddresses"] = [answers.header("Reply-To")]
         if self._configuration_set is not None:
             document["ConfigurationSetName"] = self._configuration_set
         if is_plain(reference, TAG_MAX_CHARACTERS):

@@ -3,7 +3,7 @@
 It only ever writes `queued`. The applicable contract is chosen here, once, and snapshotted.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 
 import structlog
@@ -11,6 +11,7 @@ import structlog
 from outrider.domain.campaigns import CampaignDefinition
 from outrider.domain.errors import InvalidInput, Problem, StoreRefused
 from outrider.domain.ids import CampaignId, Scope
+from outrider.domain.mailbox import mailbox
 from outrider.domain.phases import AUDIENCE_IMPORT
 from outrider.domain.recipients import Recipient
 from outrider.domain.submission import Contract, GatewayType
@@ -29,6 +30,9 @@ from outrider.ports.store import Transaction
 
 log = structlog.get_logger()
 
+SenderDomains = Callable[[Scope, str], Awaitable[frozenset[str]]]
+"""The mail domains that a target of a workspace may send from."""
+
 
 class CampaignDeployer:
     def __init__(
@@ -38,6 +42,7 @@ class CampaignDeployer:
         contracts: Callable[[], Mapping[str, Contract]],
         gateway_types: Mapping[str, GatewayType],
         fallback_of: Callable[[str], str | None],
+        sender_domains: SenderDomains,
     ) -> None:
         self._store = foundation.store
         self._writer = writer
@@ -47,6 +52,7 @@ class CampaignDeployer:
         self._contracts = contracts
         self._gateway_types = gateway_types
         self._fallback_of = fallback_of
+        self._sender_domains = sender_domains
 
     async def create(
         self,
@@ -58,6 +64,7 @@ class CampaignDeployer:
     ) -> tuple[CampaignId, int]:
         """Returns the campaign's id and the size of its audience."""
         self._check_targets(definition)
+        await self._check_senders(scope, definition)
         campaign_id, size = await self._created(scope, definition, recipients, actor, progress)
         log.info(
             "campaign_created", campaign_id=campaign_id, recipients=size,
@@ -137,6 +144,26 @@ class CampaignDeployer:
                 )
         if problems:
             raise InvalidInput("the campaign does not match the registry", problems)
+
+    async def _check_senders(self, scope: Scope, definition: CampaignDefinition) -> None:
+        problems = []
+        for index, message in enumerate(definition.messages):
+            if message.head.sender is None:
+                continue
+            domain = mailbox(message.head.sender).domain
+            allowed = await self._sender_domains(scope, message.submission_target)
+            if domain not in allowed:
+                known = ", ".join(sorted(allowed))
+                target = message.submission_target
+                problems.append(
+                    Problem(
+                        f"messages[{index}].from",
+                        f"'{target}' may send from {known}, and not from {domain}; its operator"
+                        " can add it to the target's allowed_senders",
+                    )
+                )
+        if problems:
+            raise InvalidInput("the campaign names senders that are not allowed", problems)
 
 
 def _whole(

@@ -70,6 +70,7 @@ class ItemDrafter:
                 draft = _drop(outbox_id, member, key, ItemStatus.SKIPPED, reason)
             else:
                 draft = _compose(outbox_id, member, key, *next(composed), html=html)
+                draft = draft._replace(head=message.head)
             drafts.append(draft)
         return drafts
 

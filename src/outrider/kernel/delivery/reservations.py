@@ -10,6 +10,7 @@ from typing import Any
 
 from outrider.domain.errors import StoreRefused
 from outrider.domain.ids import Fence, IdempotencyKey, JobId, OutboxId
+from outrider.domain.mailbox import MailHead
 from outrider.domain.message_content import Enclosure
 from outrider.domain.retry import Patience
 from outrider.domain.screen_policies import WaitsFor
@@ -122,6 +123,10 @@ class OpenAttempt(Reservation):
     @property
     def enclosures(self) -> Sequence[Enclosure]:
         return self._draft.enclosures
+
+    @property
+    def head(self) -> MailHead:
+        return self._draft.head
 
     @property
     def unsubscribe_url(self) -> str | None:

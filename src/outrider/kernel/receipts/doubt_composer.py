@@ -102,7 +102,11 @@ class DoubtComposer:
         )
         return {
             each.id: self._question(
-                each, subject=text.subject, body=text.body, is_html=message.is_html
+                each,
+                subject=text.subject,
+                body=text.body,
+                is_html=message.is_html,
+                head=message.head,
             )
             for each, text in zip(found, texts, strict=True)
             if not isinstance(text, RenderProblem)

@@ -55,6 +55,8 @@ class Previewer:
             "channel": message.channel.value,
             "recipientId": reader.recipient_id,
             "address": address,
+            "from": message.head.sender,
+            "replyTo": message.head.reply_to,
             "subject": None if isinstance(text, RenderProblem) else text.subject,
             "body": None if isinstance(text, RenderProblem) else text.body,
             "html": message.is_html,

@@ -17,6 +17,7 @@ from outrider.domain.campaigns import (
 from outrider.domain.errors import NotFound
 from outrider.domain.ids import AssetId, CampaignId, RunId, Scope, is_uuid
 from outrider.domain.local_launches import LocalLaunch
+from outrider.domain.mailbox import USUAL_HEAD, MailHead
 from outrider.domain.phases import control_phase
 from outrider.domain.purposes import Purpose
 from outrider.domain.rollouts import RolloutStep
@@ -103,6 +104,7 @@ def _insert_assets(
             "script_version": [message.script_version for message in messages],
             "topic": [message.purpose.topic for message in messages],
             "transactional": [message.purpose.transactional for message in messages],
+            "mail": [_mail_document(message) for message in messages],
         },
         **scope._asdict(),
         campaign_id=campaign_id,
@@ -124,6 +126,7 @@ def definition_document(definition: CampaignDefinition) -> str:
                 "body": message.body,
                 "scriptVersion": message.script_version,
                 **_own_purpose(message, definition),
+                **message.head.as_document(),
             }
             for message in definition.messages
         ],
@@ -160,6 +163,21 @@ def _own_purpose(message: Message, definition: CampaignDefinition) -> dict[str, 
     return {"topic": message.purpose.topic, "transactional": message.purpose.transactional}
 
 
+def _mail_document(message: Message) -> str | None:
+    """What a message says beyond its texts, as its asset keeps it; None: nothing."""
+    document = message.head.as_document()
+    return msgspec.json.encode(document).decode() if document else None
+
+
+class _StoredMail(msgspec.Struct, rename="camel"):
+    sender: str | None = msgspec.field(default=None, name="from")
+    reply_to: str | None = None
+
+    @property
+    def head(self) -> MailHead:
+        return MailHead(self.sender, self.reply_to)
+
+
 class _StoredMessage(msgspec.Struct, rename="camel"):
     id: str
     channel: str
@@ -169,6 +187,8 @@ class _StoredMessage(msgspec.Struct, rename="camel"):
     script_version: str | None = None
     topic: str | None = None
     transactional: bool | None = None
+    sender: str | None = msgspec.field(default=None, name="from")
+    reply_to: str | None = None
 
     def purpose(self, of_campaign: Purpose) -> Purpose:
         if self.transactional is None:
@@ -246,6 +266,7 @@ def read_definition(document: str) -> CampaignDefinition:
                 message.subject,
                 message.script_version,
                 message.purpose(purpose),
+                MailHead(message.sender, message.reply_to),
             )
             for message in stored.messages
         ),
@@ -307,10 +328,11 @@ def asset(asset_id: AssetId) -> Transaction[Asset]:
 
 def _asset(row: Row) -> Asset:
     asset_id, version, message_id, channel, target, subject, body, script_version, *purpose = row
-    topic, transactional = purpose
+    topic, transactional, mail = purpose
+    head = USUAL_HEAD if mail is None else msgspec.json.decode(mail, type=_StoredMail).head
     message = Message(
         message_id, Channel(channel), target, body, subject, script_version,
-        Purpose(topic, bool(transactional)),
+        Purpose(topic, bool(transactional)), head,
     )  # fmt: skip
     return Asset(asset_id, version, message)
 

@@ -14,6 +14,7 @@ from outrider.domain.ids import (
     RecipientId,
     skipped_key,
 )
+from outrider.domain.mailbox import USUAL_HEAD, MailHead
 from outrider.domain.message_content import Enclosure
 from outrider.domain.recipients import SkipReason
 from outrider.domain.retry import Patience
@@ -51,6 +52,7 @@ class Draft(NamedTuple):
     patience: Patience | None = None
     """How long this item is retried, if not decided by its target alone."""
     payload_text: str | None = None
+    head: MailHead = USUAL_HEAD
 
 
 class Reopened(NamedTuple):

@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass
 from email.header import Header
 from email.utils import quote
+from typing import NamedTuple
 
 from outrider.domain.addresses import ascii_domain
 from outrider.domain.errors import InvalidInput
@@ -24,6 +25,10 @@ _ATOMS = re.compile(r"[A-Za-z0-9!#$%&'*+/=?^_`{|}~ -]+\Z")
 class Mailbox:
     name: str
     address: str
+
+    @property
+    def domain(self) -> str:
+        return self.address.rpartition("@")[2].lower()
 
     def header(self, field: str, *, always_in_brackets: bool = False) -> str:
         """As a header's value: a non-ASCII name is encoded per RFC 2047."""
@@ -57,3 +62,17 @@ def _with_ascii_domain(address: str) -> str | None:
     local, _, domain = address.rpartition("@")
     known = domain if domain.isascii() else ascii_domain(domain)
     return None if known is None else f"{local}@{known}"
+
+
+class MailHead(NamedTuple):
+    """Whom a mail is from, and where answers go, where it is not as its target is set up."""
+
+    sender: str | None = None
+    reply_to: str | None = None
+
+    def as_document(self) -> dict[str, str]:
+        given = {"from": self.sender, "replyTo": self.reply_to}
+        return {name: text for name, text in given.items() if text is not None}
+
+
+USUAL_HEAD = MailHead()
