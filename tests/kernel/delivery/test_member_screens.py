@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import pytest
 from outrider.bootstrap import Outrider
 from outrider.documents.policy import parse_policy
 from outrider.domain.campaigns import Message
-from outrider.domain.ids import DEFAULT_SCOPE, RunId
+from outrider.domain.ids import DEFAULT_SCOPE, RunId, WorkerId
 from outrider.domain.local_launches import LocalLaunch
 from outrider.domain.purposes import Purpose
 from outrider.domain.recipients import Recipient, recipient
@@ -23,6 +23,7 @@ from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions import audit_trail, policy_holds
 from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.policy_holds import PolicyHold
+from outrider.settings import TargetSettings
 from outrider.testing.launches import launch, message, observe, people, target
 from tests.support.whole_runs import SteppedClock, items_of, opened, working
 
@@ -129,6 +130,48 @@ async def test_a_campaign_waits_for_the_recipients_morning(scene: Scene) -> None
     assert {item.attempts for item in items.values()} == {1}
     hold = (await scene.holds(run_id))["quiet_hours"]
     assert (hold.waiting, hold.items) == (0, 6), "how many waited is remembered"
+
+
+async def test_a_window_that_closes_in_the_middle_parks_the_run_and_the_next_one_resumes_it(
+    database: str, tmp_path: Path
+) -> None:
+    clock = SteppedClock(NIGHT)
+    paced = TargetSettings(rate_per_second=2, remembers_references="for_good")
+    async with Sandbox(Faults(seed=7)) as sandbox:
+        sms = target("sms.all", "sms", sandbox.http_url)
+        async with opened(
+            database, tmp_path, sms, clock=clock, targets={"sms.all": paced}
+        ) as outrider:
+            scene = Scene(outrider, clock)
+            minute = {"days": ["mon"], "from": "03:00", "to": "03:01"}
+            hours = {"days": ["tue"], "from": "03:00", "to": "09:00"}
+            await scene.set(sendingWindow=[minute, hours], timeZone="Europe/London")
+            run_id = await launch(outrider, [SMS], londoners(200), batch_size=80)
+
+            async def is_parked() -> bool:
+                left = 200 - await scene.sent(run_id)
+                return await scene.waiting(run_id) == {"sending_window": left}
+
+            async with working(outrider, worker_id=WorkerId("first")):
+                await scene.until(is_parked)
+                sent = await scene.sent(run_id)
+                assert 0 < sent < 200, "it was open at first"
+                hold = (await scene.holds(run_id))["sending_window"]
+                assert hold.until == NIGHT + timedelta(days=1)
+                await clock.step(HOUR)
+                await scene.until(is_parked)
+                assert sandbox.deliveries.total() == await scene.sent(run_id) == sent
+
+            async def everybody_is_sent() -> bool:
+                return await scene.sent(run_id) == 200
+
+            async with working(outrider, worker_id=WorkerId("second")):
+                await clock.step((hold.until - clock.now()).total_seconds())
+                await scene.until(everybody_is_sent)
+            assert sandbox.deliveries.total() == 200
+            assert {each.attempts for each in (await items_of(outrider, run_id)).values()} == {1}
+            certificate = await outrider.certifier.certify(DEFAULT_SCOPE, run_id)
+            assert certificate.holds
 
 
 async def test_a_changed_policy_wakes_what_waits_for_the_former_one(scene: Scene) -> None:
