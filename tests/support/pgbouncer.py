@@ -1,4 +1,4 @@
-"""Debian's PgBouncer in front of a database, in session mode, on a port of its own.
+"""Debian's PgBouncer in front of a database, on a port of its own.
 
 It passes few settings of a session on, so those that Outrider asks for are set on the database.
 """
@@ -33,7 +33,7 @@ listen_addr = 127.0.0.1
 listen_port = {port}
 unix_socket_dir =
 auth_type = any
-pool_mode = session
+pool_mode = {mode}
 max_client_conn = 400
 default_pool_size = 80
 ignore_startup_parameters = {ignored}
@@ -79,14 +79,14 @@ class PgBouncer:
 
 
 @asynccontextmanager
-async def pgbouncer(database: str) -> AsyncIterator[PgBouncer]:
+async def pgbouncer(database: str, mode: str = "session") -> AsyncIterator[PgBouncer]:
     name = urlsplit(database).path.removeprefix("/")
     async with raw_sql(database) as raw:
         for setting, value in SETTINGS.items():
             await raw.run(f'ALTER DATABASE "{name}" SET {setting} = {value}')
     # Not below pytest's folder, which is shut to all but its owner.
     with TemporaryDirectory(prefix="outrider-pgbouncer-", ignore_cleanup_errors=True) as folder:
-        bouncer = await asyncio.to_thread(_configured, database, Path(folder))
+        bouncer = await asyncio.to_thread(_configured, database, Path(folder), mode)
         await bouncer.start()
         try:
             yield bouncer
@@ -94,7 +94,7 @@ async def pgbouncer(database: str) -> AsyncIterator[PgBouncer]:
             await bouncer.kill()
 
 
-def _configured(database: str, folder: Path) -> PgBouncer:
+def _configured(database: str, folder: Path, mode: str) -> PgBouncer:
     parts = urlsplit(database)
     user = parts.username or "postgres"
     host = parse_qs(parts.query).get("host", [parts.hostname or "127.0.0.1"])[0]
@@ -103,7 +103,7 @@ def _configured(database: str, folder: Path) -> PgBouncer:
     file.write_text(
         CONFIGURATION.format(
             name=parts.path.removeprefix("/"), host=host, server_port=parts.port or 5432,
-            port=port, folder=folder, user=user,
+            port=port, folder=folder, user=user, mode=mode,
             ignored=",".join([*SETTINGS, "application_name", "extra_float_digits", "options"]),
         )
     )  # fmt: skip

@@ -31,6 +31,7 @@ from outrider.stores import migrations
 from outrider.stores.compiler import Dialect
 from outrider.stores.postgres import migrating
 from outrider.stores.postgres.listener import Listener
+from outrider.stores.postgres.pooler import refuse_shared_sessions
 from outrider.stores.statements import KERNEL_STATEMENTS, load_statements, to_positional
 
 HERE = Path(__file__).parent
@@ -105,6 +106,8 @@ class PostgresStore:
         self._opening = asyncio.Lock()
         self._listener = Listener(url)
         self._is_abandoned = False
+        self._has_own_sessions = False
+        """Known once, when a server or worker starts."""
         self._place: DatabasePlace | None = None
         self._when_moved: Callable[[DatabasePlace], Transaction[object]]
 
@@ -116,11 +119,18 @@ class PostgresStore:
 
     async def migrate(self) -> Sequence[str]:
         try:
+            await refuse_shared_sessions(self._url)
             return await migrating.migrate(self._url, MIGRATIONS)
         except _RAISED as error:
             raise _translated(error, self._url) from error
 
     async def verify_schema(self) -> None:
+        if not self._has_own_sessions:
+            try:
+                await refuse_shared_sessions(self._url)
+            except _RAISED as error:
+                raise _translated(error, self._url) from error
+            self._has_own_sessions = True
         async with self._transaction("repeatable_read", readonly=True) as connection:
             migrations.verify(MIGRATIONS, await migrating.applied(connection))
 
