@@ -183,7 +183,7 @@ def posted(raw: bytes) -> Sequence[Receipt]:
 
 
 @pytest.mark.parametrize("proof", ["", f"In-Reply-To: <{REFERENCE}@outrider>"])
-def test_whom_a_posted_mail_names_without_a_token_of_ours_is_not_believed(proof: str) -> None:
+def test_a_posted_mail_without_our_token_is_not_trusted_about_the_recipient(proof: str) -> None:
     """The signature is that of the server which posts it; whose mail it is, anyone may write."""
     (receipt,) = posted(letter(*filter(None, [proof])))
     assert (receipt.event, receipt.sender) == (Event.REPLIED, None)

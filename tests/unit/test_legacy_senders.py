@@ -156,7 +156,9 @@ def test_the_thank_you_brings_the_pdf_of_the_event_where_it_has_one(
         ),
     ],
 )
-def test_a_pdf_that_is_none_is_said_in_words_and_nothing_is_composed(given: Any, why: str) -> None:
+def test_an_attachment_that_is_not_a_pdf_is_reported_and_nothing_is_composed(
+    given: Any, why: str
+) -> None:
     problem = ThankYouEmail().compose(event(variables={"quotePdf": given}))
     assert isinstance(problem, str)
     assert problem.startswith("the variable 'quotePdf' ")

@@ -325,7 +325,7 @@ def test_who_is_erased_stays_in_the_same_step_of_a_rollout() -> None:
             assert was == (each.first <= draw(each.run_id, renamed) <= each.last)
 
 
-def test_whoever_shares_an_address_and_has_another_beside_it_is_somebody_else() -> None:
+def test_a_record_with_a_second_address_of_its_own_is_another_person() -> None:
     identity = Identity(readings("ada@example.test"))
     assert identity.link(named("customer-1", "Ada@example.test", PHONE, None))
     assert identity.owns(named("other-id", None, PHONE, None))

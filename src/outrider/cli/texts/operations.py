@@ -255,7 +255,7 @@ class Verify:
     BEFORE_CHAIN = "{events:,} events are from before there were hash chains: nothing protects them"
     WAITING = "{entries:,} entries of the audit log are not chained yet"
     HOLDS = "[green]Nothing was edited, removed or inserted.[/green]"
-    TAMPERED = "[red]{rows:,} findings: something was changed behind Outrider's back.[/red]"
+    TAMPERED = "[red]{rows:,} findings: something was changed without Outrider.[/red]"
 
 
 class Retire:
@@ -282,7 +282,7 @@ class Recovery:
         "[green]released[/green]: whatever may have been sent is settled by evidence. See"
         " `outrider doubts list` for what needs a person"
     )
-    TRUSTED = "[green]released[/green]: everything goes on where it was"
+    TRUSTED = "[green]released[/green]: work continues where it stopped"
 
 
 class Erase:
@@ -293,8 +293,8 @@ class Erase:
     WOULD = "Nothing was changed"
     DONE = "[green]erased[/green]: opt-outs are kept as salted hashes"
     WAITS = (
-        "not complete yet: {messages:,} messages are being sent, in doubt, or still tell others of"
-        " the person, and {jobs:,} jobs have read their addresses. Settle doubts with"
+        "not complete yet: {messages:,} messages are being sent, in doubt, or still name the person"
+        " to others, and {jobs:,} jobs have read their addresses. Settle doubts with"
         " `outrider doubts`"
     )
     NOT_REWRITTEN = (
@@ -306,10 +306,10 @@ class Erase:
 class BundleProblems:
     UNREADABLE = "not a line or a document of this format:"
     CUT_OFF = "the end of the file is missing or changed"
-    DIGEST = "the bytes are not those that were signed"
-    SIGNATURE = "the signature is false"
+    DIGEST = "the content is not what was signed"
+    SIGNATURE = "the signature is not valid"
     KEY = "it was signed with another key:"
-    SEAL = "the seal of the run is missing, or its signature is false"
+    SEAL = "the seal of the run is missing, or its signature is not valid"
     EVENT = "the run's event does not fit into the hash chain:"
     EVENT_HEAD = "the hash chain is not the one that was sealed, at event"
     LEDGER_ROW = "the ledger row was changed:"

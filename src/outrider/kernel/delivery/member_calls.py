@@ -84,7 +84,7 @@ class MemberCalls:
 
 
 def _address(again: Again) -> str | None:
-    """What may have arrived is asked about whatever its domain says."""
+    """None if the message may already have arrived: then its domain's limits do not apply."""
     row, member = again
     return None if resolves_silence(row) else member.address
 
