@@ -91,7 +91,6 @@ def _act(settings: Settings, limits: Limits, log: Path, told: Connection) -> Non
     """The whole life of the forked process, which must not outlive a test that is interrupted."""
     signal.alarm(LIFE_MAX_SECONDS)
     os.chdir(log.parent)
-    os.environ.setdefault("PLANTED", "a-secret")
     output = os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
     os.dup2(output, 1)
     os.dup2(output, 2)

@@ -3,25 +3,28 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import Any, Final
 
 from outrider.bootstrap import Outrider, open_outrider
 from outrider.domain.evidence import EvidenceKind
 from outrider.domain.ids import DEFAULT_SCOPE, IdempotencyKey, RunId
 from outrider.domain.receipts import Receipt, ReceiptEvent
+from outrider.domain.recipients import Recipient, recipient
+from outrider.domain.states import Channel
 from outrider.gateways.directory import GATEWAY_TYPES
 from outrider.gateways.sandbox import Faults, Sandbox
+from outrider.gateways.simulators.web_push import subscription
 from outrider.kernel.submissions.submission_manager import Submission
 from outrider.kernel.transactions.doubts import DoubtVerdict
 from outrider.limits.kernel import Limits
 from outrider.settings import Settings, TargetSettings
 from outrider.testing import launches
-from tests.support.provider_targets import TARGETS
+from tests.support.provider_targets import PLANTED, TARGETS, url_of
 from tests.support.raw_sql import raw_sql
 
 TARGET = "t"
@@ -34,11 +37,11 @@ CONCURRENCY = 2
 """So that each kill cuts a few calls off, and a thousand kills need no million messages."""
 SEED = int(os.environ.get("OUTRIDER_CRASH_SEED", "20261118"))
 
-KEY, LOOK_UP, CONTENT = (
-    frozenset({EvidenceKind.KEY}), frozenset({EvidenceKind.LOOK_UP}),
-    frozenset({EvidenceKind.CONTENT}),
-)  # fmt: skip
-NEVER = {"remembers_references": "never"}
+KEY: Final = frozenset({EvidenceKind.KEY})
+LOOK_UP: Final = frozenset({EvidenceKind.LOOK_UP})
+CONTENT: Final = frozenset({EvidenceKind.CONTENT})
+RECEIPT: Final = frozenset({EvidenceKind.RECEIPT})
+NEVER: Final = {"remembers_references": "never"}
 
 KEYS = "SELECT idempotency_key, status FROM channel_outbox"
 JOBS_UNDER_WAY = """SELECT count(*) FROM job_queue
@@ -51,9 +54,17 @@ class Case:
 
     name: str
     family: str
-    kinds: frozenset[EvidenceKind]
-    settings: dict[str, Any] = field(default_factory=dict)
+    kinds: frozenset[EvidenceKind] = frozenset()
+    settings: Mapping[str, Any] = field(default_factory=dict)
     asks: bool = False
+    """Its target declares the simulator's own look-up."""
+    receipts: Mapping[str, str] = field(default_factory=dict)
+    """The credentials that its reports are verified with."""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    life_seconds: float = 0.06
+    """How long after its first call's beginning a worker lives at most; longer where that call has
+    something to load or to sign first."""
 
     def __str__(self) -> str:
         return self.name
@@ -69,16 +80,15 @@ class Scene:
 
     async def begin(self, items: int) -> None:
         channel = GATEWAY_TYPES[self.case.family].channel
-        if self.case.family == "mastodon":
+        if channel is Channel.SOCIAL:
             # A campaign posts once; single posts can be as many as one likes.
             for number in range(items):
                 given = Submission(f"i-{number}", TARGET, {"body": f"Post number {number}"})
                 await self.outrider.submissions.submit(DEFAULT_SCOPE, given)
             return
         offer = launches.message(channel, TARGET, body="An offer for you")
-        self.run_id = await launches.launch(
-            self.outrider, [offer], launches.people(items), batch_size=20
-        )
+        people = _people(self.case.family, items)
+        self.run_id = await launches.launch(self.outrider, [offer], people, batch_size=20)
 
     async def rows(self, statement: str) -> list[tuple[Any, ...]]:
         async with raw_sql(self.outrider.settings.database_url) as raw:
@@ -133,32 +143,71 @@ class Scene:
         )  # fmt: skip
         assert not settled.left, settled
 
+    async def prove(self, items: int) -> None:
+        """One delivery of each, no more and no less, each known to be sent; and the certificate
+        says by what."""
+        rows = await self.rows(KEYS)
+        references = {bytes(key).hex() for key, _ in rows}
+        assert {str(status) for _, status in rows} <= {"sent", "called", "posted"}
+        assert len(references) == items
+        assert dict(self.sandbox.deliveries) == dict.fromkeys(references, 1)
+        if self.run_id is None:
+            return
+        certificate = await self.outrider.certifier.certify(DEFAULT_SCOPE, self.run_id)
+        assert certificate.holds, certificate.criteria
+        listed = Counter(
+            {(each.kind.value, each.verdict): each.items for each in certificate.settled}
+        )
+        # The last verdict on each item: one that was in doubt twice is listed once.
+        everything = await self.verdicts()
+        assert set(listed) <= set(everything)
+        assert listed.total() <= everything.total()
+        assert bool(listed) == bool(everything)
+
+
+def _people(family: str, items: int) -> list[Recipient]:
+    tokens: dict[str, Callable[[int], str]] = {
+        "apns": lambda number: f"{number + 1:064x}",
+        "web_push": lambda number: subscription(f"/web-push/{number}"),
+        "expo": lambda number: f"ExponentPushToken[{number}]",
+    }
+    if family not in tokens:
+        return launches.people(items)
+    return [
+        recipient(f"lead-{number}", push_token=tokens[family](number)) for number in range(items)
+    ]
+
 
 @asynccontextmanager
-async def opened(database: str, folder: Path, case: Case) -> AsyncIterator[Scene]:
-    os.environ.setdefault("PLANTED", "a-secret")
-    async with Sandbox(Faults(seed=SEED)) as sandbox:
-        url = sandbox.smtp_url if case.family == "smtp" else sandbox.http_url
-        known = TARGETS[case.family].model_dump() | case.settings
-        known |= {"concurrency": CONCURRENCY, "look_up_delay_seconds": DELAY_SECONDS}
-        known["retry_first_seconds"] = 0.05
-        if case.asks:
-            known["look_up_url"] = sandbox.look_up_url
-        if case.family == "whatsapp_cloud":
-            known["credentials"] = {**known["credentials"], "appSecret": "env:PLANTED"}
+async def opened(database: str, folder: Path, case: Case, seed: int = SEED) -> AsyncIterator[Scene]:
+    async with Sandbox(Faults(seed=seed)) as sandbox:
+        url = url_of(sandbox, case.family)
         registry = folder / "registry.json"
+        # Where a key is remembered, the contract's own retries would repeat what is silent.
+        attempts = 1 if case.kinds >= KEY else 10_000
         registry.write_bytes(
-            # Where a key is remembered, the contract's own retries would repeat what is silent.
-            launches.registry(
-                launches.target(
-                    TARGET, case.family, url, maxAttempts=1 if case.kinds >= KEY else 10_000
-                )
-            )
+            launches.registry(launches.target(TARGET, case.family, url, maxAttempts=attempts))
         )
         settings = Settings(
             database_url=database, registry=registry, artifacts=folder / "artifacts",
-            spool=folder / "spool", targets={TARGET: TargetSettings(**known)},
+            spool=folder / "spool", targets={TARGET: _target(case, sandbox, folder)},
         )  # fmt: skip
         async with open_outrider(settings, limits=LIMITS) as outrider:
             await outrider.store.migrate()
             yield Scene(outrider, sandbox, case, folder)
+
+
+def _target(case: Case, sandbox: Sandbox, folder: Path) -> TargetSettings:
+    known: dict[str, Any] = {**TARGETS[case.family].model_dump(), **case.settings}
+    secrets: dict[str, str] = dict.fromkeys(known["credentials"], PLANTED)
+    secrets |= case.receipts
+    for name, value in secrets.items():
+        # The workers are other processes.
+        (folder / name).write_text(value)
+    known["credentials"] = {name: f"file:{folder / name}" for name in secrets}
+    known["options"] = {**known["options"], **case.options}
+    known |= {"concurrency": CONCURRENCY, "look_up_delay_seconds": DELAY_SECONDS}
+    known["retry_first_seconds"] = 0.05
+    if case.asks:
+        known["look_up_url"] = sandbox.look_up_url
+    return TargetSettings(**known)

@@ -299,7 +299,7 @@ async def test_an_intent_that_kills_every_worker_is_in_doubt_after_one_attempt(
 async def test_an_item_of_a_campaign_that_kills_every_worker_is_in_doubt_too(
     tmp_path: Path,
 ) -> None:
-    """S2: the same bound at every door; workflows have theirs in test_workflow_edges."""
+    """S2: the same bound at every door; workflows have theirs in test_workflows.py."""
     database = f"sqlite:///{tmp_path}/outrider.db"
     async with opened(database, tmp_path, FOR_GOOD_DECLARED, **ONE_SHOT) as scene:
         offer = launches.message(Channel.SMS, TARGET, body="An offer")

@@ -7,9 +7,11 @@ import pytest
 
 from outrider.domain.emissions import Emission
 from outrider.domain.ids import DEFAULT_SCOPE
+from outrider.domain.retry import CALL_REPEATS_MAX
 from outrider.domain.states import Channel
 from outrider.domain.workflows import RecipientConfig
 from outrider.domain.written_workflows import WrittenRule, WrittenStep
+from outrider.kernel.transactions.doubt_checks import WORN_OUT
 from tests.crash.scene import ACTOR, Provider, Scene
 from tests.support.raw_sql import raw_sql
 
@@ -21,7 +23,7 @@ SETTLE_SECONDS = 150
 BOUNDARIES = ["screen:after:1", "open:after:1", "call:after:5", "close:before:1"]
 
 
-async def emit_all(scene: Scene) -> None:
+async def emit_all(scene: Scene, count: int = COUNT) -> None:
     step = WrittenStep(
         1, Channel.SMS, "Hi {{ lead.id }}", submission_target=Provider.SMS.target,
         recipients=RecipientConfig(include_lead_contact=True),
@@ -34,12 +36,12 @@ async def emit_all(scene: Scene) -> None:
             "lead_welcome",
             {"lead": {"id": f"l-{number}", "phone": f"+4477{number:08d}"}},
         )
-        for number in range(COUNT)
+        for number in range(count)
     ]
     await scene.outrider.event_intake.emit_all(DEFAULT_SCOPE, batch)
 
 
-async def all_succeeded(scene: Scene) -> None:
+async def all_succeeded(scene: Scene, count: int = COUNT) -> None:
     async with asyncio.timeout(SETTLE_SECONDS):
         while True:
             async with raw_sql(scene.database) as raw:
@@ -48,7 +50,7 @@ async def all_succeeded(scene: Scene) -> None:
                         "SELECT status, count(*) FROM notification_outbox GROUP BY status"
                     )
                 )
-            if counted == {"succeeded": COUNT}:
+            if counted == {"succeeded": count}:
                 return
             await asyncio.sleep(0.05)
 
@@ -85,3 +87,34 @@ async def test_processes_killed_while_they_route_and_send_leave_each_event_one_m
     await all_succeeded(scene)
     assert len(scene.sandbox.deliveries) == COUNT
     assert set(scene.sandbox.deliveries.values()) == {1}
+
+
+async def doubted(scene: Scene) -> tuple[object, ...]:
+    """Attempts, repeats and reason of the one message, once it is in doubt."""
+    async with asyncio.timeout(SETTLE_SECONDS), raw_sql(scene.database) as raw:
+        while True:
+            rows = await raw.run(
+                "SELECT attempts, repeats, reason FROM channel_outbox WHERE doubted_at IS NOT NULL"
+            )
+            if rows:
+                return tuple(rows[0])
+            await asyncio.sleep(0.02)
+
+
+async def test_a_workflows_message_that_kills_every_worker_is_in_doubt_after_one_attempt(
+    scene: Scene,
+) -> None:
+    """S2: the same bound at every door. Its call is repeated a few times, which policies do not
+    count; then it waits, and settles once the killing is over."""
+    await emit_all(scene, 1)
+    for _ in range(1 + CALL_REPEATS_MAX):
+        await scene.start_worker(kill_at="call:after:1").died_of_its_boundary()
+    scene.start_worker()
+    assert await doubted(scene) == (1, CALL_REPEATS_MAX, WORN_OUT)
+    assert scene.sandbox.requests == 1 + CALL_REPEATS_MAX
+    await all_succeeded(scene, 1)
+    assert scene.sandbox.deliveries.total() == 1
+    async with raw_sql(scene.database) as raw:
+        assert [tuple(row) for row in await raw.run("SELECT attempts FROM channel_outbox")] == [
+            (1,)
+        ]

@@ -11,8 +11,8 @@ import pytest
 from outrider.domain.evidence import Finding, LookedUp
 from outrider.domain.ids import IdempotencyKey
 from outrider.gateways import look_ups
-from outrider.gateways.directory import Gateways
-from outrider.gateways.families import twilio
+from outrider.gateways.directory import GATEWAY_TYPES, Gateways
+from outrider.gateways.families import bluesky, twilio
 from outrider.gateways.families.twilio import TwilioGateway
 from outrider.ports.gateway import Gateway, LookUpQuestion
 from outrider.settings import TargetSettings
@@ -37,11 +37,26 @@ FAMILIES = [
     Family("twilio_sms", PHONE), Family("twilio_voice", PHONE), Family("resend", MAIL),
     Family("mastodon", ""), Family("sms", PHONE), Family("push", "token-1"), Family("smtp", MAIL),
     Family("postmark", MAIL), Family("mailjet", MAIL), Family("mailgun", MAIL),
+    Family("sinch", PHONE), Family("infobip", PHONE), Family("plivo", PHONE), Family("slack", ""),
+    Family("bluesky", ""),
 ]  # fmt: skip
-DECLARED = [each for each in FAMILIES if each.name in ("sms", "push", "smtp")]
-BY_REFERENCE = FAMILIES[-3:]
-LISTING = [each for each in FAMILIES if each not in DECLARED + BY_REFERENCE]
-TEXTUAL = [each for each in LISTING if each.name != "twilio_voice"]
+
+
+def named(*names: str) -> list[Family]:
+    return [next(each for each in FAMILIES if each.name == name) for name in names]
+
+
+DECLARED = named("sms", "push", "smtp")
+OF_MAIL = named("postmark", "mailjet", "mailgun")
+BY_REFERENCE = [*OF_MAIL, *named("sinch", "infobip")]
+ASKED_FOR_ONE = [*BY_REFERENCE, *named("bluesky")]
+TWILIO = named("twilio_sms", "twilio_voice")
+LISTING = [*TWILIO, *named("resend", "mastodon", "plivo")]
+DATED = [*LISTING, *named("slack", "sinch")]
+"""Whose lists are of a time."""
+WITHOUT_TEXT = named("twilio_voice", "plivo")
+"""Whose lists do not show what was said."""
+TEXTUAL = [each for each in LISTING if each not in WITHOUT_TEXT]
 families = pytest.mark.parametrize("family", FAMILIES, ids=str)
 by_reference = pytest.mark.parametrize("family", BY_REFERENCE, ids=str)
 listing = pytest.mark.parametrize("family", LISTING, ids=str)
@@ -66,7 +81,18 @@ def record(family: Family, **changes: object) -> Record:
     made = Record("m-1", family.to, TEXT, SUBJECT, reference="ref-1")
     if family.name in ("mastodon", "mailjet"):
         made = replace(made, id="111")
+    if family.name == "bluesky":
+        made = replace(made, id=bluesky.record_key("ref-1"))
     return replace(made, **changes)  # type: ignore[arg-type]
+
+
+def shown_id(family: Family, shown: Record) -> str:
+    """Infobip's is our reference, and Bluesky's the address of the post."""
+    if family.name == "infobip":
+        return shown.reference
+    return (
+        f"at://did:plc:1/{bluesky.COLLECTION}/{shown.id}" if family.name == "bluesky" else shown.id
+    )
 
 
 def question(family: Family, number: int = 1, text: str = TEXT) -> LookUpQuestion:
@@ -93,7 +119,7 @@ async def test_what_a_provider_has_is_found_and_nothing_else(family: Family) -> 
     ):
         found = await asked(gateway, question(family))
         assert found.finding is Finding.FOUND
-        assert found.provider_message_ids == (record(family).id,)
+        assert found.provider_message_ids == (shown_id(family, record(family)),)
         witness.records = [other]
         assert (await asked(gateway, question(family))).finding is Finding.ABSENT
 
@@ -108,11 +134,13 @@ async def test_one_recipients_messages_are_told_apart_by_our_reference(family: F
     ]
     async with LookUpWitness(*others) as witness, asked_of(witness, family) as gateway:
         assert (await asked(gateway, question(family))).finding is Finding.ABSENT
-        witness.records.append(record(family, id="800", at=now - timedelta(minutes=5)))
-        assert (await asked(gateway, question(family))).provider_message_ids == ("800",)
+        ours = record(family, id="800", at=now - timedelta(minutes=5))
+        witness.records.append(ours)
+        found = await asked(gateway, question(family))
+        assert found.provider_message_ids == (shown_id(family, ours),)
 
 
-@by_reference
+@pytest.mark.parametrize("family", ASKED_FOR_ONE, ids=str)
 async def test_a_provider_that_ignores_the_question_proves_nothing(family: Family) -> None:
     other = record(family, id="9", to="eve@example.test", reference="ref-9")
     async with LookUpWitness(other) as witness, asked_of(witness, family) as gateway:
@@ -121,7 +149,7 @@ async def test_a_provider_that_ignores_the_question_proves_nothing(family: Famil
         assert (said.finding, said.is_silence) == (Finding.UNKNOWN, True)
 
 
-@by_reference
+@pytest.mark.parametrize("family", OF_MAIL, ids=str)
 async def test_a_reference_that_the_provider_cannot_carry_is_not_absent(family: Family) -> None:
     """It was sent without one, so that there is nothing to find it by."""
     strange = replace(question(family), reference=IdempotencyKey("a b " * 30))
@@ -131,7 +159,7 @@ async def test_a_reference_that_the_provider_cannot_carry_is_not_absent(family: 
         assert not witness.asked
 
 
-@pytest.mark.parametrize("family", BY_REFERENCE[:2], ids=str)
+@pytest.mark.parametrize("family", named("postmark", "mailjet", "sinch"), ids=str)
 async def test_a_count_without_its_messages_proves_nothing(family: Family) -> None:
     async with LookUpWitness(record(family)) as witness, asked_of(witness, family) as gateway:
         witness.empty_page_first = True
@@ -159,7 +187,11 @@ NO_ANSWERS = [
 async def test_an_answer_that_is_none_proves_nothing(family: Family, reply: Reply) -> None:
     """Taken for an empty list, it would send everybody a second message."""
     async with LookUpWitness() as witness, asked_of(witness, family) as gateway:
-        witness.always = reply
+        if family.name == "bluesky":
+            # It gives a session, and then no answer.
+            witness.replies.append(reply)
+        else:
+            witness.always = reply
         said = await asked(gateway, question(family))
         assert (said.finding, said.is_silence) == (Finding.UNKNOWN, True)
         assert PLANTED not in said.detail
@@ -175,19 +207,55 @@ async def test_a_list_is_read_page_by_page_to_the_time_of_the_call(family: Famil
         for n in range(7)
     ]
     ours = record(family, id="800", at=now - timedelta(minutes=5))
-    if family.name == "twilio_voice":
-        # What was spoken is not part of a call's record: only ours is from this number.
+    if family in WITHOUT_TEXT:
+        # What was said is not part of the record: only ours is from this number.
         newer = [replace(each, sender="+15550009999") for each in newer]
     async with LookUpWitness(*newer, ours) as witness, asked_of(witness, family) as gateway:
         assert (await asked(gateway, question(family))).provider_message_ids == ("800",)
         assert len(witness.asked) > 3
 
 
-@listing
+@pytest.mark.parametrize("family", DATED, ids=str)
 async def test_what_happened_before_the_call_is_not_it(family: Family) -> None:
     old = record(family, at=datetime.now(UTC) - timedelta(minutes=20))
     async with LookUpWitness(old) as witness, asked_of(witness, family) as gateway:
         assert (await asked(gateway, question(family))).finding is Finding.ABSENT
+
+
+async def test_slacks_history_is_read_to_its_end_and_not_to_where_it_is_cut_off() -> None:
+    now, slack = datetime.now(UTC), named("slack")[0]
+    others = [
+        record(slack, id=f"{900 + n}", reference=f"ref-{n}", at=now - timedelta(seconds=n))
+        for n in range(2, 9)
+    ]
+    ours = record(slack, id="800", at=now - timedelta(minutes=5))
+    async with LookUpWitness(*others, ours) as witness, asked_of(witness, slack) as gateway:
+        assert (await asked(gateway, question(slack))).provider_message_ids == ("800",)
+        witness.is_cut_off = True
+        said = await asked(gateway, question(slack))
+        assert (said.finding, said.is_silence) == (Finding.UNKNOWN, True)
+
+
+async def test_a_slack_message_of_our_text_without_metadata_is_not_absent() -> None:
+    """Without the scope for it, no message shows its reference: ours would be sent again."""
+    slack, text = named("slack")[0], f"*{SUBJECT}*\nTables & chairs"
+    async with (
+        LookUpWitness(record(slack, text=text)) as witness,
+        asked_of(witness, slack) as gateway,
+    ):
+        witness.shows_metadata = False
+        said = await asked(gateway, question(slack, text="Tables & chairs"))
+        assert (said.finding, said.is_silence) == (Finding.UNKNOWN, True)
+        said = await asked(gateway, question(slack, text="Something else"))
+        assert said.finding is Finding.ABSENT
+
+
+def test_every_family_that_can_be_asked_is_tried_here() -> None:
+    asked_for = {
+        name for name, each in GATEWAY_TYPES.items()
+        if each.evidence.look_up is not None or each.evidence.declared_look_up
+    }  # fmt: skip
+    assert {each.name for each in FAMILIES} == asked_for
 
 
 async def test_an_empty_page_is_not_the_end_of_a_list() -> None:
@@ -201,7 +269,7 @@ async def test_an_empty_page_is_not_the_end_of_a_list() -> None:
         assert (await asked(gateway, question(mail))).finding is Finding.UNKNOWN
 
 
-@listing
+@pytest.mark.parametrize("family", DATED, ids=str)
 @pytest.mark.parametrize("minutes", [-3, 3])
 async def test_times_are_not_compared_with_those_of_another_clock(
     family: Family, minutes: int
@@ -237,7 +305,7 @@ async def test_a_trial_account_puts_its_own_words_before_a_text() -> None:
         assert (await asked(gateway, question(sms))).finding is Finding.FOUND
 
 
-@pytest.mark.parametrize("family", LISTING[:2], ids=str)
+@pytest.mark.parametrize("family", TWILIO, ids=str)
 async def test_a_senders_number_is_the_same_however_it_is_spelt(family: Family) -> None:
     """Compared as texts, a call that was made would be made again."""
     async with LookUpWitness(record(family)) as witness:
@@ -248,7 +316,7 @@ async def test_a_senders_number_is_the_same_however_it_is_spelt(family: Family) 
             assert (said.finding, said.unclear_ids) == (Finding.ABSENT, ("m-1",))
 
 
-@pytest.mark.parametrize("family", LISTING[:2], ids=str)
+@pytest.mark.parametrize("family", [*TWILIO, *named("plivo")], ids=str)
 async def test_an_answer_about_another_number_proves_nothing(family: Family) -> None:
     async with (
         LookUpWitness(record(family, to="+447700900999")) as witness,
@@ -258,7 +326,7 @@ async def test_an_answer_about_another_number_proves_nothing(family: Family) -> 
         assert (await asked(gateway, question(family))).finding is Finding.UNKNOWN
 
 
-@pytest.mark.parametrize("family", [LISTING[2], LISTING[3]], ids=str)
+@pytest.mark.parametrize("family", named("resend", "mastodon"), ids=str)
 async def test_one_text_that_cannot_be_read_leaves_the_others_clear(family: Family) -> None:
     """Deleted meanwhile, or larger than an answer may be."""
     mine = record(family, id="222", text="Another text of ours")
@@ -290,6 +358,7 @@ async def test_a_provider_that_takes_too_long_does_not_hold_up_the_others(
 ) -> None:
     monkeypatch.setattr("outrider.gateways.provider.LOOK_UP_WINDOW_SECONDS", 0.2)
     monkeypatch.setattr(look_ups, "LOOK_UP_SECONDS", 30.0)
+    monkeypatch.setattr(look_ups, "LOOK_UP_WINDOW_SECONDS", 60.0)
     async with LookUpWitness(record(family)) as witness, asked_of(witness, family) as gateway:
         witness.late.clear()
         said = await asked(gateway, question(family))

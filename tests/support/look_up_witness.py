@@ -6,6 +6,7 @@ of each list than the one that was built together with it.
 """
 
 import asyncio
+import html
 import json
 from collections import deque
 from dataclasses import dataclass, field
@@ -20,7 +21,8 @@ from aiohttp import web
 ACCOUNT_ID = "109"
 LIST_PATHS = (
     "Messages.json", "Calls.json", "/emails", "/statuses", "/look-up", "/messages/outbound",
-    "/REST/message", "/events",
+    "/REST/message", "/events", "/batches", "/sms/3/logs", "/Message/", "/conversations.history",
+    "/com.atproto.repo.getRecord",
 )  # fmt: skip
 
 
@@ -47,6 +49,10 @@ class Reply:
     headers: dict[str, str] = field(default_factory=dict)
 
 
+class NoRecord(Exception):
+    """As Bluesky says it."""
+
+
 class LookUpWitness:
     def __init__(self, *records: Record) -> None:
         self.records = list(records)
@@ -63,6 +69,9 @@ class LookUpWitness:
         """Whose whole text is not given out."""
         self.shows_everything = False
         """It ignores the recipient that it is asked for."""
+        self.is_cut_off = False
+        """It has more, and does not say where."""
+        self.shows_metadata = True
         self.asked: list[str] = []
         self._runner: web.ServerRunner | None = None
 
@@ -99,6 +108,8 @@ class LookUpWitness:
             )  # fmt: skip
         try:
             shown = self._shown(request.path, request.query, await request.read())
+        except NoRecord:
+            return web.json_response({"error": "RecordNotFound", "message": "no"}, status=400)
         except LookupError:
             return web.json_response({"error": "not found"}, status=404)
         return web.json_response(shown, headers={"Date": date})
@@ -127,6 +138,29 @@ class LookUpWitness:
                 return self._mailjet(query, newest)
             case ["v3", _, "events"]:
                 return self._mailgun(path, query, newest)
+            case ["xms", "v1", _, "batches"]:
+                return self._sinch(query, newest)
+            case ["sms", "3", "logs"]:
+                same = self._of(query["messageId"], newest)
+                return {"results": [_infobip(each) for each in same]}
+            case ["v1", "Account", _, "Message"]:
+                return self._plivo(path, query, newest)
+            case ["api", "conversations.history"]:
+                return self._slack(query, newest)
+            case ["xrpc", "com.atproto.server.createSession"]:
+                return {"accessJwt": "a-token", "refreshJwt": "r", "did": "did:plc:1"}
+            case ["xrpc", "com.atproto.repo.getRecord"]:
+                same = [
+                    each for each in newest if self.shows_everything or each.id == query["rkey"]
+                ]
+                if not same:
+                    raise NoRecord
+                key = same[0].id
+                return {
+                    "uri": f"at://did:plc:1/{query['collection']}/{key}",
+                    "cid": "b",
+                    "value": {},
+                }
             case ["look-up"]:
                 asked = json.loads(body)["referenceIds"]
                 found_ones = [each for each in newest if each.reference in asked]
@@ -138,6 +172,56 @@ class LookUpWitness:
                 }
             case _:
                 raise LookupError(path)
+
+    def _of(self, reference: str, newest: list[Record]) -> list[Record]:
+        return [each for each in newest if self.shows_everything or each.reference == reference]
+
+    def _sinch(self, query: Any, newest: list[Record]) -> object:
+        since = datetime.fromisoformat(query["start_date"])
+        same = [each for each in self._of(query["client_reference"], newest) if each.at >= since]
+        shown = [
+            {
+                "id": each.id, "to": [each.to.lstrip("+")], "body": each.text, "type": "mt_text",
+                "client_reference": each.reference, "created_at": _iso(each.at),
+            }
+            for each in same
+        ]  # fmt: skip
+        listed = [] if self.empty_page_first else shown
+        return {"count": len(same), "page": 0, "page_size": 30, "batches": listed}
+
+    def _plivo(self, path: str, query: Any, newest: list[Record]) -> object:
+        number = query["to_number"]
+        same = [each for each in newest if self.shows_everything or each.to.lstrip("+") == number]
+        start = int(query.get("offset", "0"))
+        page = same[start : start + self.page_items]
+        following = urlencode({**query, "offset": start + self.page_items})
+        more = len(same) > start + self.page_items
+        return {
+            "api_id": "x",
+            "meta": {"limit": 2, "next": f"{path}?{following}" if more else None, "previous": None},
+            "objects": [
+                {
+                    "message_uuid": each.id, "to_number": each.to.lstrip("+"),
+                    "from_number": each.sender.lstrip("+"), "message_direction": "outbound",
+                    "message_state": "sent", "units": 1,
+                    "message_time": each.at.strftime("%Y-%m-%d %H:%M:%S.%f+00:00"),
+                }
+                for each in page
+            ],
+        }  # fmt: skip
+
+    def _slack(self, query: Any, newest: list[Record]) -> object:
+        first, last = float(query["oldest"]), float(query["latest"])
+        same = [each for each in newest if first <= each.at.timestamp() <= last]
+        page = self._page(same, query.get("cursor"))
+        more = bool(page) and page[-1] is not same[-1]
+        cursor = page[-1].id if more and not self.is_cut_off else ""
+        return {
+            "ok": True,
+            "has_more": more,
+            "messages": [_of_slack(each, self.shows_metadata) for each in page],
+            "response_metadata": {"next_cursor": cursor},
+        }
 
     def _whole(self, record_id: str) -> Record:
         for each in self.records:
@@ -240,3 +324,21 @@ class LookUpWitness:
 
 def _iso(at: datetime) -> str:
     return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _infobip(record: Record) -> dict[str, object]:
+    status = {"groupId": 1, "groupName": "PENDING", "id": 26, "name": "PENDING_ACCEPTED"}
+    return {
+        "messageId": record.reference, "destination": record.to.lstrip("+"), "status": status,
+        "sentAt": _iso(record.at), "content": {"text": record.text},
+    }  # fmt: skip
+
+
+def _of_slack(record: Record, has_metadata: bool) -> dict[str, object]:
+    shown: dict[str, object] = {
+        "type": "message", "ts": record.id, "bot_id": "B1", "text": html.escape(record.text),
+    }  # fmt: skip
+    if has_metadata and record.reference:
+        payload = {"reference": record.reference}
+        shown["metadata"] = {"event_type": "outrider_message", "event_payload": payload}
+    return shown

@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from outrider.domain.blocker_facts import (
+    FAULTS,
     BlockerCode,
     ClosedDoor,
     Doubts,
@@ -18,8 +19,10 @@ from outrider.domain.blocker_facts import (
 )
 from outrider.domain.blocker_words import database_down
 from outrider.domain.blockers import event_blockers, message_blockers, run_blockers
+from outrider.domain.evidence import Settles
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.targets import DoorState
+from outrider.domain.times import rfc3339
 from outrider.domain.workflows import STEP_DELAY
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
@@ -106,6 +109,34 @@ def test_a_doubt_blocks_when_nothing_else_is_left() -> None:
     assert "3 items are in doubt and left to people since" in found.message
     more = replace(parked, doubts=replace(doubts, settling=4))
     assert "4 more settle by evidence" in run_blockers(more, ONE_WORKER, NOON)[0].message
+
+
+def test_a_run_that_waits_for_evidence_alone_says_for_which_and_until_when() -> None:
+    doubts = Doubts(0, None, 12, LONG_AGO, NOON, by_receipt=9, by_look_up=3)
+    run = replace(RUN, doubts=doubts, jobs=[JobsAtTarget("sms.main", parked=12)])
+    [found] = run_blockers(run, ONE_WORKER, NOON)
+    assert (found.code, found.since) == (BlockerCode.DOUBTS_SETTLING, LONG_AGO)
+    assert found.code not in FAULTS
+    assert "12 items are in doubt since" in found.message
+    assert "9 by receipts of the provider, 3 by asking the provider" in found.message
+    assert f"The next check is at {rfc3339(NOON)}." in found.message
+    assert f"doubts list --run {run.id}`" in found.hint
+    assert "outrider work" in run_blockers(run, NOBODY, NOON)[0].hint
+    # Most settle before anybody could read of them.
+    just_now = replace(doubts, settling_since=NOON - timedelta(seconds=1))
+    assert codes(replace(run, doubts=just_now)) == []
+    moving = replace(run, jobs=[MOVING])
+    assert codes(moving) == []
+
+
+def test_a_message_in_doubt_says_what_evidence_it_waits_for() -> None:
+    doubted = replace(MESSAGE, doubted_at=LONG_AGO, settles=Settles.RECEIPT, next_check_at=NOON)
+    (found,) = message_blockers(doubted, WAITING, NOBODY, NOON)
+    assert (found.code, found.since) == (BlockerCode.DOUBTS_SETTLING, LONG_AGO)
+    assert "by a receipt of its provider" in found.message
+    assert rfc3339(NOON) in found.message
+    (found,) = message_blockers(replace(doubted, settles=Settles.PERSON), WAITING, NOBODY, NOON)
+    assert found.code is BlockerCode.IN_DOUBT
 
 
 def test_each_target_of_a_run_has_its_own_blocker() -> None:

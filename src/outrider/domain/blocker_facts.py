@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
+from outrider.domain.evidence import Settles
 from outrider.domain.rollouts import StepProgress
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.targets import DoorState
@@ -27,6 +28,7 @@ class BlockerCode(StrEnum):
     NO_WORKER = "NO_WORKER"
     DATABASE_DOWN = "DATABASE_DOWN"
     IN_DOUBT = "IN_DOUBT"
+    DOUBTS_SETTLING = "DOUBTS_SETTLING"
     ENGINE_DOWN = "ENGINE_DOWN"
     DATABASE_RESTORED = "DATABASE_RESTORED"
     ROLLOUT_HOLD = "ROLLOUT_HOLD"
@@ -118,11 +120,17 @@ class JobsAtTarget:
 
 @dataclass(frozen=True, slots=True)
 class Doubts:
-    """What is left to people, since when, and how many more doubts evidence will settle."""
+    """What is left to people, since when, and how many more doubts evidence will settle: since when
+    the first of them waits, and when it is looked into next."""
 
     items: int
-    since: datetime
+    since: datetime | None = None
     settling: int = 0
+    settling_since: datetime | None = None
+    next_check_at: datetime | None = None
+    by_receipt: int = 0
+    by_key: int = 0
+    by_look_up: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,3 +181,6 @@ class MessageFacts:
     doubted_at: datetime | None = None
     waits_for: str | None = None
     waits_until: datetime | None = None
+    settles: Settles | None = None
+    """In doubt: the evidence that is awaited; None if nobody has looked into it yet."""
+    next_check_at: datetime | None = None

@@ -16,6 +16,7 @@ from outrider.domain.blocker_facts import (
     SilentHolders,
     Surroundings,
 )
+from outrider.domain.evidence import Settles
 from outrider.domain.rollouts import StepProgress
 from outrider.domain.screen_policies import SHAPED, WaitsFor
 from outrider.domain.targets import DoorState
@@ -125,7 +126,24 @@ def rollout_hold(run: RunFacts, step: StepProgress) -> Blocker:
     )
 
 
-def message_in_doubt(message: MessageFacts, since: datetime) -> Blocker:
+BY_EVIDENCE = {
+    Settles.RECEIPT: "by a receipt of its provider",
+    Settles.KEY: "by repeating the call under its key",
+    Settles.LOOK_UP: "by asking its provider",
+}
+
+
+def doubt_of_message(message: MessageFacts, since: datetime) -> Blocker:
+    how = None if message.settles is None else BY_EVIDENCE.get(message.settles)
+    if how is not None:
+        return Blocker(
+            BlockerCode.DOUBTS_SETTLING,
+            since,
+            f"The message has been in doubt since {rfc3339(since)}: the provider may have it or"
+            f" not. That settles {how}.{_next_check(message.next_check_at)}",
+            "Nothing to do while a worker runs.",
+            message.submission_target,
+        )
     return Blocker(
         BlockerCode.IN_DOUBT,
         since,
@@ -283,17 +301,45 @@ def no_taker(jobs: JobsAtTarget, due_at: datetime, around: Surroundings) -> Bloc
     )
 
 
-def run_in_doubt(doubts: Doubts) -> Blocker:
-    items = "1 item is" if doubts.items == 1 else f"{doubts.items:,} items are"
+def run_in_doubt(doubts: Doubts, since: datetime) -> Blocker:
+    items = _are(doubts.items)
     others = f" {doubts.settling:,} more settle by evidence." if doubts.settling else ""
     return Blocker(
         BlockerCode.IN_DOUBT,
-        doubts.since,
+        since,
         f"Everything else has ended; {items} in doubt and left to people since"
-        f" {rfc3339(doubts.since)}: no evidence can settle them.{others}",
+        f" {rfc3339(since)}: no evidence can settle them.{others}",
         "`outrider doubts list --settles person` shows them; settle each with `outrider doubts"
         " resolve`.",
     )
+
+
+def doubts_settle(doubts: Doubts, since: datetime, run_id: str, *, has_worker: bool) -> Blocker:
+    """Nothing is left to people: what the evidence is, and when it is looked for."""
+    counts = {
+        "by receipts of the provider": doubts.by_receipt,
+        "by repeating calls under their keys": doubts.by_key,
+        "by asking the provider": doubts.by_look_up,
+    }
+    known = [f"{count:,} {how}" for how, count in counts.items() if count]
+    how = f": {', '.join(known)}" if known else ""
+    return Blocker(
+        BlockerCode.DOUBTS_SETTLING,
+        since,
+        f"Everything else has ended; {_are(doubts.settling)} in doubt since {rfc3339(since)} and"
+        f" will be settled by evidence{how}.{_next_check(doubts.next_check_at)}",
+        f"Nothing to do: `outrider doubts list --run {run_id}` shows them."
+        if has_worker
+        else "No worker is running, and workers look for evidence: start one with `outrider work`.",
+    )
+
+
+def _are(items: int) -> str:
+    return "1 item is" if items == 1 else f"{items:,} items are"
+
+
+def _next_check(at: datetime | None) -> str:
+    return f" The next check is at {rfc3339(at)}." if at is not None else ""
 
 
 def where_of(jobs: JobsAtTarget) -> str:

@@ -10,6 +10,7 @@ from outrider.domain import blocker_words as words
 from outrider.domain.blocker_facts import (
     Blocker,
     ClosedDoor,
+    Doubts,
     JobsAtTarget,
     MessageFacts,
     RunFacts,
@@ -42,7 +43,7 @@ def run_blockers(run: RunFacts, around: Surroundings, now: datetime) -> list[Blo
     if not found and step is not None and not _has_work(run.jobs):
         found = [words.rollout_hold(run, step)]
     if not found and run.doubts is not None and not _has_work(run.jobs):
-        found = [words.run_in_doubt(run.doubts)]
+        return _doubts(run.doubts, around, now, run.id)
     return found
 
 
@@ -51,7 +52,7 @@ def message_blockers(
 ) -> list[Blocker]:
     """Of a single message that has not ended: what it waits for itself, or what its lane does."""
     if message.doubted_at is not None:
-        return [words.message_in_doubt(message, message.doubted_at)]
+        return [words.doubt_of_message(message, message.doubted_at)]
     what, until = message.waits_for, message.waits_until
     if what in words.WAITS and until is not None and until > now:
         return [words.message_waits(message, what, until)]
@@ -79,6 +80,17 @@ def _decided(run: RunFacts, now: datetime) -> Blocker | None:
     if run.scheduled_for > now:
         return words.scheduled(run)
     return None
+
+
+def _doubts(doubts: Doubts, around: Surroundings, now: datetime, run_id: str) -> list[Blocker]:
+    """What is left to people; where nothing is, the evidence that is awaited."""
+    if doubts.items and doubts.since is not None:
+        return [words.run_in_doubt(doubts, doubts.since)]
+    since = doubts.settling_since
+    if since is None or now - since < timedelta(seconds=TURN_SECONDS):
+        # Most settle at once.
+        return []
+    return [words.doubts_settle(doubts, since, run_id, has_worker=around.workers > 0)]
 
 
 def _at_target(

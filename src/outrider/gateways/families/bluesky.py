@@ -197,8 +197,9 @@ class BlueskyGateway(ProviderGateway):
         return fingerprint(self._xrpc, self._identifier)
 
     async def find(self, questions: Sequence[LookUpQuestion]) -> Mapping[IdempotencyKey, LookedUp]:
-        if await self.sign_in() is not None:
-            raise NoAnswer("it gives us no session")
+        refusal = await self.sign_in()
+        if refusal is not None:
+            raise NoAnswer("it gives us no session", getattr(refusal, "retry_after_seconds", None))
         return await asked_one_by_one(questions, self._found, self.unanswered)
 
     async def _found(self, question: LookUpQuestion) -> LookedUp:

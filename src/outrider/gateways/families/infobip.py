@@ -30,7 +30,7 @@ from outrider.gateways.families.sms_provider import (
 from outrider.gateways.family import Family, Target
 from outrider.gateways.http import base_url
 from outrider.gateways.http_check import Question
-from outrider.gateways.look_ups import asked_one_by_one, found_by_reference, get_json
+from outrider.gateways.look_ups import NoAnswer, asked_one_by_one, found_by_reference, get_json
 from outrider.gateways.provider import ProviderReply, Reasons, Request, json_request
 from outrider.gateways.receipt_reading import derived_id, from_iso, kept_text, one_line
 from outrider.limits.gateways import RECEIPT_TEXT_MAX_CHARACTERS
@@ -166,6 +166,8 @@ class InfobipGateway(SmsProviderGateway):
         url = (self._host / "sms" / "3" / "logs").with_query(messageId=question.reference)
         logs = await get_json(self._client, url, _logs, self._headers())
         same = [each for each in logs.results if each.message_id == question.reference]
+        if logs.results and not same:
+            raise NoAnswer("it lists other messages")
         if any(each.status.group_name == REJECTED for each in same):
             return unknown("it has the message, and rejected it")
         return found_by_reference([each.message_id or "" for each in same])

@@ -147,7 +147,7 @@ class SinchGateway(SmsProviderGateway):
             asked_at=question.asked_at,
         )  # fmt: skip
         same = [each.id for each in page.batches if each.client_reference == question.reference]
-        if not same and page.count:
+        if not same and (page.count or page.batches):
             raise NoAnswer("it lists batches with other references")
         return found_by_reference(same)
 

@@ -9,13 +9,14 @@ https://docs.slack.dev/messaging/message-metadata,
 https://docs.slack.dev/reference/methods/conversations.history.
 """
 
+import html
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
 from outrider.domain.call_results import Rejected
-from outrider.domain.evidence import Evidence, LookedUp, LookUp, Match, unknown
+from outrider.domain.evidence import ABSENT, Evidence, LookedUp, LookUp, Match, unknown
 from outrider.domain.ids import IdempotencyKey
 from outrider.domain.states import Channel
 from outrider.domain.submission import GatewayType
@@ -95,6 +96,7 @@ class _Metadata(msgspec.Struct):
 
 class _Message(msgspec.Struct):
     ts: str
+    text: str = ""
     metadata: _Metadata | None = None
 
 
@@ -105,6 +107,7 @@ class _Cursor(msgspec.Struct):
 class _History(msgspec.Struct):
     messages: list[_Message]
     ok: bool
+    has_more: bool = False
     response_metadata: _Cursor | None = None
 
 
@@ -129,7 +132,7 @@ class SlackGateway(ChatGateway):
         self.conversation = target.option("channel")
 
     def compose(self, reference: IdempotencyKey, content: Content) -> Request | Rejected:
-        text = f"*{content.subject}*\n{content.body}" if content.subject else content.body
+        text = _text(content)
         if not content.body.strip() or len(text) > TEXT_MAX_CHARACTERS:
             return Rejected("invalid_message", f"not 1 to {TEXT_MAX_CHARACTERS} characters")
         document: dict[str, Any] = {
@@ -173,8 +176,14 @@ class SlackGateway(ChatGateway):
                 raise NoAnswer("Slack shows no history")
             same += [each.ts for each in page.messages if _is(each, question.reference)]
             cursor = (page.response_metadata or _Cursor()).next_cursor
-            if same or not cursor:
+            if same:
                 return found_by_reference(same)
+            if any(_may_be(each, message) for each in page.messages):
+                raise NoAnswer("it shows a message of this text without its metadata")
+            if not cursor:
+                if page.has_more:
+                    raise NoAnswer("its history is cut off")
+                return ABSENT
             query["cursor"] = cursor
         raise NoAnswer(f"more than {LOOK_UP_PAGES} pages")
 
@@ -184,6 +193,15 @@ class SlackGateway(ChatGateway):
             self._url.parent / "auth.test", self.bearer("botToken"), "botToken", method="POST"
         )
         return await self.ask(question, seconds)
+
+
+def _may_be(message: _Message, ours: Content) -> bool:
+    """Without a scope for it, Slack leaves out the metadata by which ours is known."""
+    return message.metadata is None and html.unescape(message.text).strip() == _text(ours).strip()
+
+
+def _text(content: Content) -> str:
+    return f"*{content.subject}*\n{content.body}" if content.subject else content.body
 
 
 def _is(message: _Message, reference: str) -> bool:

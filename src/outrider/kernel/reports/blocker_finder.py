@@ -20,7 +20,7 @@ from outrider.domain.blocker_facts import (
     SilentHolders,
     Surroundings,
 )
-from outrider.domain.blocker_words import message_in_doubt
+from outrider.domain.blocker_words import doubt_of_message
 from outrider.domain.blockers import event_blockers, message_blockers, run_blockers
 from outrider.domain.errors import InvalidInput
 from outrider.domain.ids import DEFAULT_SCOPE, JobId, RunId, Scope
@@ -30,7 +30,7 @@ from outrider.domain.submission import Contract
 from outrider.kernel.contracts.contract_cache import ContractCache
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.transactions import blockers, workers
-from outrider.kernel.transactions.blockers import JudgedRun, TargetsNow, WaitingJobs
+from outrider.kernel.transactions.blockers import DoubtOfItem, JudgedRun, TargetsNow, WaitingJobs
 from outrider.kernel.transactions.ledger_items import Item
 from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.workers import SeenWorker
@@ -120,10 +120,10 @@ class BlockerFinder:
 
     async def _of_run_items(self, items: Sequence[Item]) -> list[Blocker]:
         targets = {item.submission_target for item in items}
-        doubted = [_message(item) for item in items if item.doubted_at is not None]
+        facts = await self._facts([item for item in items if item.doubted_at is not None])
         by_run = await self.of_runs({RunId(item.run_id) for item in items if item.run_id})
         return [
-            *(message_in_doubt(each, each.doubted_at) for each in doubted if each.doubted_at),
+            *(doubt_of_message(each, each.doubted_at) for each in facts if each.doubted_at),
             *(
                 each
                 for found in by_run.values()
@@ -145,11 +145,16 @@ class BlockerFinder:
         }
         return [
             blocker
-            for item in items
+            for item, facts in zip(items, await self._facts(items), strict=True)
             for blocker in message_blockers(
-                _message(item), lanes.get(item.job_id or ""), conditions.around, now
+                facts, lanes.get(item.job_id or ""), conditions.around, now
             )
         ]
+
+    async def _facts(self, items: Sequence[Item]) -> list[MessageFacts]:
+        doubted = [item.id for item in items if item.doubted_at is not None]
+        doubts = await self._store.read(blockers.doubts_of(doubted)) if doubted else {}
+        return [_message(item, doubts.get(item.id)) for item in items]
 
     async def of_event(self, due_at: datetime) -> list[Blocker]:
         """Of a domain event that waits to be routed."""
@@ -248,7 +253,7 @@ class BlockerFinder:
             return {}
 
 
-def _message(item: Item) -> MessageFacts:
+def _message(item: Item, doubt: DoubtOfItem | None) -> MessageFacts:
     return MessageFacts(
         item.id,
         item.submission_target,
@@ -256,6 +261,7 @@ def _message(item: Item) -> MessageFacts:
         item.doubted_at,
         item.waits_for,
         item.next_attempt_at,
+        *(doubt or (None, None)),
     )
 
 

@@ -5,7 +5,8 @@ from datetime import datetime
 from typing import NamedTuple
 
 from outrider.domain.blocker_facts import ClosedDoor, Doubts, HeldByPolicy
-from outrider.domain.ids import JobId, RunId, Scope, TenantId, WorkspaceId
+from outrider.domain.evidence import Settles
+from outrider.domain.ids import JobId, OutboxId, RunId, Scope, TenantId, WorkspaceId
 from outrider.domain.rollouts import StepProgress
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.targets import DoorState
@@ -116,6 +117,21 @@ def _held(holds: Sequence[PolicyHold]) -> list[HeldByPolicy]:
         for each in holds
         if each.waiting
     ]
+
+
+class DoubtOfItem(NamedTuple):
+    """What it waits for, and when that is looked for next."""
+
+    settles: Settles | None
+    next_check_at: datetime | None
+
+
+def doubts_of(outbox_ids: Sequence[OutboxId]) -> Transaction[dict[OutboxId, DoubtOfItem]]:
+    rows = yield from ask("doubts_of_items", {"id": outbox_ids})
+    return {
+        OutboxId(row[0]): DoubtOfItem(None if row[1] is None else Settles(row[1]), row[2])
+        for row in rows
+    }
 
 
 def lanes(

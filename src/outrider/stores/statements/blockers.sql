@@ -54,15 +54,22 @@ SELECT min(raised_at) AS raised_at FROM alerts
 HAVING count(*) > 0;
 
 -- name: doubts_of_runs
--- What is left to people, and since when; and how many doubts evidence will settle. Runs that wait for
--- evidence alone are not blocked.
+-- What is left to people, and since when; and how many doubts evidence will settle: since when, when the
+-- next of them is looked into, and by what.
 SELECT o.run_id::text, count(*) FILTER (WHERE c.settles = 'person'),
        min(c.since) FILTER (WHERE c.settles = 'person') AS since_at,
-       count(*) FILTER (WHERE c.settles IS NULL OR c.settles <> 'person')
+       count(*) FILTER (WHERE c.settles IS NULL OR c.settles <> 'person'),
+       min(c.doubted_at) FILTER (WHERE c.settles IS NULL OR c.settles <> 'person') AS doubted_at,
+       min(c.next_check_at) FILTER (WHERE c.settles IS NULL OR c.settles <> 'person')
+         AS next_check_at,
+       count(*) FILTER (WHERE c.settles = 'receipt'), count(*) FILTER (WHERE c.settles = 'key'),
+       count(*) FILTER (WHERE c.settles = 'look_up')
   FROM channel_outbox o JOIN doubt_checks c ON c.outbox_id = o.id
  WHERE o.doubted_at IS NOT NULL AND o.run_id IN window(id uuid)
- GROUP BY o.run_id
-HAVING count(*) FILTER (WHERE c.settles = 'person') > 0;
+ GROUP BY o.run_id;
+
+-- name: doubts_of_items
+SELECT outbox_id::text, settles, next_check_at FROM doubt_checks WHERE outbox_id IN window(id uuid);
 
 -- name: open_runs
 -- All that have not ended, those that wait for their time or for approval included.

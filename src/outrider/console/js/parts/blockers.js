@@ -44,6 +44,7 @@ function placeOf({ code, submissionTarget }, runId) {
       return [texts.viewTarget(submissionTarget), makeHash("targets", submissionTarget)];
     case "NO_WORKER":
       return [texts.viewWorkers, makeHash("workers")];
+    case "DOUBTS_SETTLING":
     case "IN_DOUBT":
       return [texts.viewDoubts, makeHash("doubts", null, { runId })];
     case "DATABASE_DOWN":

@@ -87,6 +87,7 @@ export const blockers = {
     TARGET_PAUSED: "The target is paused",
     NO_WORKER: "No worker is doing it",
     DATABASE_DOWN: "The database is down",
+    DOUBTS_SETTLING: "Items in doubt are being settled",
     IN_DOUBT: "Items are in doubt",
     ENGINE_DOWN: "The engine is down",
     DATABASE_RESTORED: "The database was restored",
