@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from outrider.domain.screen_policies import WaitsFor
 from outrider.limits.phases import (
     REPORT_NAME_SHOWN_CHARACTERS,
     REPORT_REASONS_COUNTED_MAX,
@@ -15,7 +16,7 @@ from outrider.limits.phases import (
 )
 from outrider.phases.report_charts import SEEN_AT_LEAST, WIDTH, pieces, widths
 from outrider.phases.report_figures import OTHER_REASONS, Figures, LineTally, read_launch
-from outrider.phases.report_page import POLICY, report_page, share
+from outrider.phases.report_page import HELD, POLICY, report_page, share
 from outrider.ports.phases import ResultLine
 
 HOSTILE = "</title><script>alert('1')</script><img src=x onerror=alert(2)>\"'&amp;"
@@ -182,6 +183,14 @@ def test_a_launch_of_several_runs_says_whose_certificate_it_shows() -> None:
     read = page(summary(runs=3))
     assert "3 runs, each message once, as it ended" in read.text
     assert "It is of the latest of 3 runs" in read.text
+
+
+@pytest.mark.parametrize("kind", WaitsFor)
+def test_what_was_held_back_is_said_with_its_reason(kind: WaitsFor) -> None:
+    given = summary()
+    given["certificate"] |= {"held": [{"waitsFor": kind.value, "items": 1_200}]}
+    assert f"1,200 recipients {HELD[kind]}." in page(given).text
+    assert "Held for a while" not in page(summary()).text
 
 
 def test_times_are_formatted_for_people_and_nonsense_is_unchanged() -> None:

@@ -12,6 +12,7 @@ import msgspec
 
 from outrider.domain.delivery_counts import DeliveryCounts
 from outrider.domain.receipts import DeliveryState
+from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.states import SUCCESSES
 from outrider.limits.phases import REPORT_REASONS_COUNTED_MAX
 from outrider.ports.phases import ResultLine
@@ -50,6 +51,13 @@ class ShownCriterion(msgspec.Struct, frozen=True):
     detail: str
 
 
+class HeldLine(msgspec.Struct, frozen=True, rename="camel"):
+    """How many recipients were held back for a while, at most at one time, and for what."""
+
+    waits_for: WaitsFor
+    items: int
+
+
 class CertificateLine(msgspec.Struct, frozen=True, rename="camel"):
     run_id: str
     campaign_id: str
@@ -57,6 +65,7 @@ class CertificateLine(msgspec.Struct, frozen=True, rename="camel"):
     criteria: tuple[ShownCriterion, ...]
     ledger_digest: str
     issued_at: str
+    held: tuple[HeldLine, ...] = ()
 
 
 class Reason(msgspec.Struct, frozen=True):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from outrider.domain.delivery_counts import DeliveryCounts
+from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.texts import storable
 from outrider.domain.times import rfc3339
 from outrider.limits.phases import REPORT_NAME_SHOWN_CHARACTERS, REPORT_REASONS_SHOWN_MAX
@@ -24,6 +25,16 @@ from outrider.phases.report_figures import (
 )
 from outrider.rendering.pages import pages_in
 
+HELD = {
+    WaitsFor.QUIET_HOURS: "waited for their quiet hours to end",
+    WaitsFor.SENDING_WINDOW: "waited for the sending window to open",
+    WaitsFor.FREQUENCY_CAP: "waited for room under the frequency cap of their address",
+    WaitsFor.LOCAL_TIME: "waited for the launch at their local time",
+    WaitsFor.WARM_UP: "waited for the next day of a warm-up plan",
+    WaitsFor.DOMAIN_LIMIT: "waited under the limits of their domain",
+    WaitsFor.DOMAIN_THROTTLED: "waited for their mailbox provider, which asked to retry later",
+}
+"""What was held back for a while; the policy or a target said so, and nothing failed of it."""
 POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
 
@@ -54,6 +65,11 @@ def report_page(figures: Figures) -> str:
         deliveries=_deliveries(figures.tally.deliveries),
         certificate=_certificate(launch.certificate),
         runs=launch.runs,
+        held=[
+            {"items": each.items, "waited": HELD[each.waits_for]}
+            for each in launch.certificate.held
+            if each.items
+        ],
         **_reasons(figures.tally.reasons),
     )
 

@@ -203,6 +203,8 @@ class RunPage {
       run.stoppedAt && [texts.stopped, moment(run.stoppedAt)],
       run.retryOf && [texts.continues,
         copyableId(run.retryOf, { link: makeHash("runs", run.retryOf), what: texts.runId })],
+      ...run.held.map(({ waitsFor, waiting, items }) =>
+        [texts.held(waitsFor.replaceAll("_", " ")), texts.heldCount(count(waiting), count(items))]),
       ...run.reasons.slice(0, REASONS_SHOWN).map(({ status, reason, items }) =>
         [`${title(status === "queued" ? "open" : status)}: ${reason.replaceAll("_", " ")}`,
           count(items)]),

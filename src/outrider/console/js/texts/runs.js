@@ -21,6 +21,8 @@ export const run = {
   lastLogEvent: "Last log event",
   stopped: "Stopped",
   continues: "Continues run",
+  held: (reason) => `Held: ${reason}`,
+  heldCount: (waiting, most) => `${waiting} now, ${most} at most`,
   runId: "run ID",
   views: "Run views",
   atEvent: (at) => `At event #${at}`,
