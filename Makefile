@@ -1,6 +1,6 @@
 # Every target does its own set-up: a fresh clone needs python3 (3.11 or newer), pip and make.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo quotes serve test simulate storm storms check bench capacity guard docs screenshots pins dist
+.PHONY: help setup demo quotes serve test simulate storm storms incidents check bench capacity guard docs screenshots pins dist
 VENV := .venv
 BIN := $(VENV)/bin
 # `make demo ENGINE=temporal` or `conductor`: the same on such a server, which it starts itself.
@@ -64,6 +64,9 @@ storms: setup ## the long versions of tests: outages, fairness, pauses, kills, P
 	@scripts/machine.sh
 	@scripts/conductor_server.sh
 	$(BIN)/pytest -n 2 --storms -k storm
+
+incidents: setup ## how soon page, alert and log say what is wrong, in seconds, for each incident
+	$(BIN)/python scripts/incident_figures.py
 
 check: setup ## lint, format, types, and that imports point one way
 	$(BIN)/ruff check

@@ -8,6 +8,7 @@ import asyncio
 import json
 import os
 import signal
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -20,6 +21,7 @@ import pytest
 from aiohttp import web
 
 from outrider.gateways.sandbox import Sandbox
+from outrider.telemetry import TRANSITIONS, WARNINGS, subject_of
 from outrider.testing.launches import registry, target
 from outrider.testing.postgres import PrivatePostgres, create_database
 from tests.support.broken_server import closed_port
@@ -288,17 +290,22 @@ async def _database_goes_away(
             answer = await deployment.server.request("GET", path)
             return answer.json["error"].get("blockers", []) if answer.status == 503 else []
 
-        # Without its database, no alert can be written: Prometheus has one of its own.
-        (blocker,), _ = await asyncio.gather(
+        # No alert can be written: the server makes one of what it sees itself.
+        (blocker,), alert, _ = await asyncio.gather(
             said(word, "page", until(away)),
+            said(word, "alert", until_outage_alert(deployment)),
             said(word, "log", deployment.server.logged("database_down", WAIT_SECONDS)),
         )
         assert blocker["code"] == "DATABASE_DOWN"
         assert "has not answered since" in blocker["message"]
+        assert (alert["subject"], alert["severity"]) == ("database", "P1")
         await observed_for(lasts_seconds)
         await asyncio.to_thread(postgres.start_again)
         await deployment.server.logged("database_back")
         assert deployment.server.log.count('"database_down"') == 1
+        # Whatever else needs the database says so once, and then once a minute.
+        times = said_of_each_subject(deployment.server.log)
+        assert max(times.values()) <= 2 + lasts_seconds / 60, times.most_common(5)
 
         async def ended() -> bool:
             answer = await deployment.server.request("GET", f"/runs/{launched.run_id}")
@@ -308,6 +315,30 @@ async def _database_goes_away(
             return bool(accounting["sent"] + accounting["inDoubt"] == PEOPLE)
 
         await until(ended)
+        await until_resolved(deployment, "DATABASE_DOWN")
+
+
+async def until_outage_alert(deployment: Deployment) -> dict[str, Any]:
+    async def look() -> list[dict[str, Any]]:
+        answer = await deployment.server.request("GET", "/alerts?standing=true")
+        if answer.status != 200:
+            return []
+        return [each for each in answer.json["items"] if each["code"] == "DATABASE_DOWN"]
+
+    alert: dict[str, Any] = (await until(look))[0]
+    assert alert["runbook"].endswith("#database_down")
+    return alert
+
+
+def said_of_each_subject(log: str) -> Counter[tuple[str, ...]]:
+    """How often each warning was logged, of everything that a server logs while it lasts."""
+    lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]
+    unique = ("timestamp", "request_id", "level")
+    return Counter(
+        subject_of({name: value for name, value in line.items() if name not in unique})
+        for line in lines
+        if line["level"] in WARNINGS and line["event"] not in TRANSITIONS
+    )
 
 
 @lasting(TWO_MINUTES)

@@ -80,9 +80,13 @@ class Doorkeeper:
         try:
             await self.admit(request, KeyScope.READ)
         except StoreError:
-            key = _bearer(request)
-            if key is None or not self._recent.knows(key):
+            if not self.knew(request):
                 raise
+
+    def knew(self, request: Request) -> bool:
+        """Whether the request's key was accepted recently."""
+        key = _bearer(request)
+        return key is not None and self._recent.knows(key)
 
     def forget_revoked(self, key_id: KeyId) -> None:
         self._recent.forget_revoked(key_id)

@@ -17,6 +17,7 @@ from starlette.exceptions import HTTPException
 from starlette.responses import Response
 
 from outrider.api.failures import log_failure
+from outrider.api.outage_alert import answer_without_database
 from outrider.api.request_ids import request_id
 from outrider.documents import json_path
 from outrider.domain.blocker_words import database_down
@@ -115,7 +116,8 @@ def unforeseen() -> Response:
 
 def answer_in(request: Request, error: Exception) -> Response | None:
     """The response to an expected error of this request; None for any other."""
-    return answer_to(error, _down_since(request, error))
+    since = _down_since(request, error)
+    return answer_without_database(request, error, since) or answer_to(error, since)
 
 
 def install(app: FastAPI, methods_of: Callable[[str], list[str]]) -> None:

@@ -40,8 +40,8 @@ class WorkLimits:
     worker_forget_seconds: float = 3_600.0
     workers_judged: int = 1_000
     workers_held: int = 10_000
-    watcher_seconds: float = 3.0
-    watcher_whole_visits: int = 5
+    watcher_seconds: float = 2.0
+    watcher_whole_visits: int = 8
     """On every visit of this multiple, the watcher also looks for less urgent problems."""
     watcher_look_seconds: float = 10.0
     watcher_repeat_seconds: float = 30.0
