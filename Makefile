@@ -94,6 +94,7 @@ docs: setup ## write the generated pages anew
 	$(BIN)/python scripts/client_code.py
 	$(BIN)/python bench/page.py
 	$(BIN)/python bench/capacity_page.py
+	$(BIN)/python bench/people_page.py
 
 screenshots: setup ## take the console's pictures for the docs anew; needs Chromium
 	$(BIN)/python scripts/console_screenshots.py

@@ -3,11 +3,14 @@
 A ledger of campaigns, intents and workflow messages is written by SQL, with the keys that Outrider
 itself would have written; then the real search and the real story are timed, each for people and
 ids drawn at random. `ROWS=…` asks for another size; `python bench/people.py sqlite` or `postgres`
-is one database alone. With `KEPT=FOLDER` the databases stay there: the first run fills them, which
-takes minutes, and later ones only look. Run it from the project's folder, with `PYTHONPATH=.`.
+is one database alone. The figures are kept in `bench/people_results.json`, and
+`bench/people_page.py` writes the table of docs/howto/people.md from it. With `KEPT=FOLDER` the
+databases stay there: the first run fills them, which takes minutes, and later ones only look. Run
+it from the project's folder, with `PYTHONPATH=.`.
 """
 
 import asyncio
+import json
 import os
 import random
 import sys
@@ -17,6 +20,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from statistics import median
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
 import structlog
@@ -34,6 +38,7 @@ from outrider.testing.launches import ACTOR, message, people, registry, target
 from outrider.testing.postgres import PrivatePostgres, create_database, database_url
 
 ROWS = int(os.environ.get("ROWS", "3000000"))
+RESULTS = Path(__file__).with_name("people_results.json")
 CAMPAIGNS = 100
 SINGLE_SHARE = 10
 """Of so many rows one is an intent, and one a workflow's message."""
@@ -56,13 +61,26 @@ PADDED = {
     "postgresql": "lpad(n::text, 8, '0')",
     "sqlite": "substr('00000000' || n, -8)",
 }
-KEYS = {"postgresql": "sha256(({key})::bytea)", "sqlite": "randomblob(32)"}
-"""SQLite has no SHA-256 in SQL: there a story has everything but its campaigns' items."""
+KEYS = {"postgresql": "sha256(({key})::bytea)", "sqlite": "sha256({key})"}
+"""The ledger's keys, as Outrider makes them."""
 
 MEMBERS = """
-INSERT INTO audience_members (campaign_id, position, recipient_id, email, phone, attributes)
-SELECT '{campaign}', n, 'lead-' || n, 'Lead' || n || '@example.test', '+4477' || {padded}, '{{}}'
+INSERT INTO audience_members (campaign_id, position, recipient_id, email, phone, push_token,
+  attributes)
+SELECT '{campaign}', n, 'lead-' || n, 'Lead' || n || '@example.test', '+4477' || {padded},
+       'device-token-of-lead-' || {padded}, '{{}}'
   FROM {numbers}
+"""
+EVENTS = """
+INSERT INTO domain_events (id, tenant_id, workspace_id, event_id, trigger_name, occurred_at,
+  subject, variables, fingerprint, status, created_at, updated_at)
+SELECT {id}, '{tenant}', '{workspace}', 'event-' || n, 'bench', '{now}', '{{}}', '{{}}', {key},
+       'routed', '{now}', '{now}'
+  FROM {numbers}
+"""
+PROVIDER_MESSAGES = """
+INSERT INTO provider_messages (provider_message_id, outbox_id)
+SELECT 'provider-' || id, id FROM channel_outbox
 """
 ITEMS = """
 INSERT INTO channel_outbox (id, tenant_id, workspace_id, origin, run_id, job_id, channel, provider,
@@ -180,18 +198,64 @@ async def fill(outrider: Outrider, database: str) -> None:
                     recipient=f"'{origin}-' || n",
                 )
             )  # fmt: skip
+        key = KEYS[scheme].format(key="'event-' || n")
+        await raw.run(EVENTS.format(**same, numbers=singles, key=key))
+        await raw.run(PROVIDER_MESSAGES)
     async with raw_sql(database) as raw:
         await raw.run("ANALYZE")
 
 
-async def timed(ask: Callable[[str], Awaitable[object]], texts: list[str]) -> str:
+class Timing(NamedTuple):
+    """Of one kind of search, in milliseconds. `first` is the first look, with nothing in memory of
+    what it reads; it is no part of the others."""
+
+    first: float
+    median: float
+    within_99: float
+
+
+async def timed(ask: Callable[[str], Awaitable[object]], texts: list[str]) -> Timing:
     taken = []
     for text in texts:
         began = time.perf_counter()
         await ask(text)
         taken.append((time.perf_counter() - began) * 1000)
-    taken.sort()
-    return f"median {median(taken):.1f} ms, 99 of 100 within {taken[int(len(taken) * 0.99)]:.1f} ms"
+    first, *rest = taken
+    rest.sort()
+    return Timing(round(first, 1), round(median(rest), 1), round(rest[int(len(rest) * 0.99)], 1))
+
+
+async def searched(database: str) -> dict[str, list[str]]:
+    """Texts of every kind that a search takes, drawn at random."""
+    members = ROWS * (SINGLE_SHARE - 2) // SINGLE_SHARE // CAMPAIGNS
+    some = [random.randrange(members) for _ in range(LOOKS)]
+    async with raw_sql(database) as raw:
+        campaigns = [row[0] for row in await raw.run("SELECT id FROM campaigns LIMIT 100")]
+        # By an index, from places all over the ledger.
+        items = [
+            row
+            for number in range(LOOKS // 20)
+            for row in await raw.run(
+                "SELECT id, idempotency_key FROM channel_outbox"
+                f" WHERE run_id = '{RUN_ID.format(number * 7 % CAMPAIGNS)}' LIMIT 20"
+            )
+        ]
+    return {
+        "phone": [f"+4477{n:08}" for n in some],
+        "email": [f"lead{n}@example.test" for n in some],
+        "push token": [f"device-token-of-lead-{n:08}" for n in some],
+        "recipient id": [f"lead-{n}" for n in some],
+        "workflow's recipient": [f"workflow-{n}" for n in some],
+        "campaign": [str(random.choice(campaigns)) for _ in some],
+        "campaign's name": [f"campaign {n % CAMPAIGNS}" for n in some],
+        "run": [RUN_ID.format(random.randrange(CAMPAIGNS)) for _ in some],
+        "item": [str(item) for item, _ in items],
+        "reference": [bytes(key).hex() for _, key in items],
+        "provider's message id": [f"provider-{item}" for item, _ in items],
+        "event": [f"event-{n % (ROWS // SINGLE_SHARE)}" for n in some],
+        "intent": [f"intent-{n % (ROWS // SINGLE_SHARE)}" for n in some],
+        "nothing": [f"no-such-{n}" for n in some],
+    }
 
 
 async def measure(database: str) -> None:
@@ -209,37 +273,61 @@ async def measure(database: str) -> None:
                 print(f"{scheme}: {ROWS:,} ledger rows in {time.perf_counter() - began:.0f} s")
                 if KEPT is not None:
                     return
-            members = ROWS * (SINGLE_SHARE - 2) // SINGLE_SHARE // CAMPAIGNS
-            some = [random.randrange(members) for _ in range(LOOKS)]
-            searched = {
-                "phone": [f"+4477{n:08}" for n in some],
-                "email": [f"lead{n}@example.test" for n in some],
-                "recipient id": [f"lead-{n}" for n in some],
-                "workflow's recipient": [f"workflow-{n}" for n in some],
-                "run": [RUN_ID.format(random.randrange(CAMPAIGNS)) for _ in some],
-                "intent": [f"intent-{n}" for n in some],
-                "campaign's name": [f"campaign {n % CAMPAIGNS}" for n in some],
-                "nothing": [f"no-such-{n}" for n in some],
-            }
-            for name, texts in searched.items():
-                found = await timed(lambda text: outrider.searcher.find(DEFAULT_SCOPE, text), texts)
-                print(f"  search, {name}: {found}")
-            for name in ("phone", "recipient id"):
-                story = await outrider.person_reader.story(DEFAULT_SCOPE, searched[name][0], 100)
-                read = await timed(
-                    lambda text: outrider.person_reader.story(DEFAULT_SCOPE, text, 100),
-                    searched[name],
-                )
-                print(f"  story, {name} ({story.total} entries): {read}")
+            await note(scheme, await looked_for(outrider, database))
             if KEPT is None:
                 await imports(outrider)
+
+
+async def looked_for(outrider: Outrider, database: str) -> dict[str, Timing]:
+    """Every kind of search, and two stories. What one kind reads may help the next, so that the
+    order is another one each time."""
+    texts = await searched(database)
+    timings: dict[str, Timing] = {}
+    kinds = list(texts)
+    random.shuffle(kinds)
+    for kind in kinds:
+        hits = await outrider.searcher.find(DEFAULT_SCOPE, texts[kind][0])
+        assert bool(hits) == (kind != "nothing"), f"the search by {kind} found {hits}"
+        timings[kind] = await timed(
+            lambda text: outrider.searcher.find(DEFAULT_SCOPE, text), texts[kind][1:]
+        )
+    for kind in ("phone", "recipient id"):
+        timings[f"story by {kind}"] = await timed(
+            lambda text: outrider.person_reader.story(DEFAULT_SCOPE, text, 100), texts[kind]
+        )
+    return {
+        kind: timings[kind] for kind in [*texts, *(each for each in timings if "story" in each)]
+    }
+
+
+async def note(scheme: str, timings: dict[str, Timing]) -> None:
+    """Prints them, and keeps them with the size of the ledger: of each size, the latest run."""
+    for kind, timing in timings.items():
+        print(f"  {kind}: median {timing.median} ms, 99 of 100 within {timing.within_99} ms")
+    results = json.loads(RESULTS.read_text()) if RESULTS.exists() else []
+    results = [each for each in results if (each["rows"], each["database"]) != (ROWS, scheme)]
+    results.append(
+        {
+            "database": scheme,
+            "rows": ROWS,
+            "load": round(os.getloadavg()[0], 1),
+            "milliseconds": {kind: timing._asdict() for kind, timing in timings.items()},
+        }
+    )
+    results.sort(key=lambda each: (each["rows"], each["database"]))
+    RESULTS.write_text(json.dumps(results, indent=1) + "\n")
 
 
 async def index(outrider: Outrider, campaign_id: CampaignId, count: int) -> None:
     """What an import writes so that its recipients are found by their addresses."""
     for first in range(0, count, IMPORT_WINDOW_ITEMS):
         window = [
-            recipient(f"lead-{n}", email=f"Lead{n}@example.test", phone=f"+4477{n:08}")
+            recipient(
+                f"lead-{n}",
+                email=f"Lead{n}@example.test",
+                phone=f"+4477{n:08}",
+                push_token=f"device-token-of-lead-{n:08}",
+            )
             for n in range(first, min(first + IMPORT_WINDOW_ITEMS, count))
         ]
         await outrider.store.write(audience.index_addresses(campaign_id, first, window))

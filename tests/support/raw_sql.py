@@ -3,6 +3,7 @@
 Statements are written in the common part of both dialects; `Raw` knows the few differences.
 """
 
+import hashlib
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -85,11 +86,18 @@ class RawPostgres(Raw):
         return {row[0] for row in rows}
 
 
+def _sha256(*given: Any) -> bytes:
+    (text,) = given
+    return hashlib.sha256(text.encode()).digest()
+
+
 @asynccontextmanager
 async def raw_sql(database_url: str) -> AsyncIterator[Raw]:
     if database_url.startswith("sqlite"):
         connection = apsw.Connection(database_url.removeprefix("sqlite:///"))
         connection.set_busy_timeout(60_000)
+        # Postgres has it.
+        connection.create_scalar_function("sha256", _sha256, 1, deterministic=True)
         yield RawSqlite(connection)
         connection.close()
     else:

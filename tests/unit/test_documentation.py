@@ -82,6 +82,11 @@ def test_the_state_machine_page_is_what_the_tables_generate() -> None:
     assert (ROOT / "docs/reference/state-machines.md").read_text() == script["page"]()
 
 
+def test_the_times_of_searches_are_what_the_benchmark_measured() -> None:
+    script = runpy.run_path(str(ROOT / "bench/people_page.py"))
+    assert (ROOT / "docs/howto/people.md").read_text() == script["page"]()
+
+
 def test_the_runbook_of_the_console_is_what_the_document_generates() -> None:
     script = runpy.run_path(str(ROOT / "scripts/runbook_page.py"))
     assert (ROOT / "src/outrider/console/runbook.html").read_text() == script["page"]()
