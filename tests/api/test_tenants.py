@@ -139,7 +139,7 @@ def assert_unmoved(idle: dict[str, Latencies], busy: dict[str, Latencies]) -> No
         ("long_templates", ()),
         ("heavy_reads", ()),
         ("stream_hog", ()),
-        ("bad_file", (20,)),
+        ("bad_file", (300,)),
         ("good_file", (20,)),
     ],
 )

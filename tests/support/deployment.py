@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -137,6 +137,7 @@ class Deployment:
         text: str = "Hi",
         key: str | None = None,
         messages: list[dict[str, str]] | None = None,
+        before_start: Callable[[str], Awaitable[None]] | None = None,
     ) -> Launched:
         """Create a campaign for so many people and start its launch."""
         message = {"id": "offer", "channel": channel, "submissionTarget": target, "body": text}
@@ -151,6 +152,8 @@ class Deployment:
         }
         created = await self.server.post("/campaigns", definition, key=key)
         campaign_id = created["campaignId"]
+        if before_start is not None:
+            await before_start(campaign_id)
         path = f"/campaigns/{campaign_id}/phases/launch/start"
         at = time.time()
         started = await self.server.post(path, key=key)

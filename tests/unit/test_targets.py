@@ -530,6 +530,10 @@ RETRY_SECONDS = 1.0
     breaker_seconds=st.floats(1, 30),
 )
 @example(outage_seconds=45, deadline_seconds=30, pause_seconds=0.25, breaker_seconds=15)
+# Two intents a second, with the deadline of contract 001's registry.
+@example(outage_seconds=5, deadline_seconds=30, pause_seconds=0.5, breaker_seconds=15)
+@example(outage_seconds=45, deadline_seconds=30, pause_seconds=0.5, breaker_seconds=15)
+@example(outage_seconds=300, deadline_seconds=30, pause_seconds=0.5, breaker_seconds=15)
 def test_after_an_outage_of_any_length_everything_in_time_is_accepted_again(
     outage_seconds: float, deadline_seconds: float, pause_seconds: float, breaker_seconds: float
 ) -> None:

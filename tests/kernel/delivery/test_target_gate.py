@@ -7,12 +7,19 @@ from pathlib import Path
 import pytest
 
 from outrider.bootstrap import Outrider
-from outrider.domain.call_results import Accepted, Closes, Held, Throttled
+from outrider.domain.call_results import (
+    Accepted,
+    AttemptError,
+    Closes,
+    Held,
+    Progress,
+    Throttled,
+)
 from outrider.domain.ids import DEFAULT_SCOPE, Scope, TenantId, WorkerId, WorkspaceId
 from outrider.domain.targets import TargetPolicy
 from outrider.kernel.delivery.gateway_routes import Route
 from outrider.kernel.delivery.local_doors import ComeBack, Passes
-from outrider.kernel.delivery.target_gate import TargetGate
+from outrider.kernel.delivery.target_gate import REFUSED_MAX, REFUSED_SECONDS, TargetGate
 from outrider.kernel.transactions.alerts import LAST, alerts_page
 from outrider.ports.gateway import Gateway
 from outrider.testing.launches import target
@@ -144,3 +151,45 @@ async def test_a_refusal_of_a_workspaces_own_credentials_closes_only_its_own_doo
     assert isinstance(waits, ComeBack)
     assert (waits.at - clock.now()).total_seconds() == 30
     assert isinstance(await gate.ask(other, gateway, 5), Passes)
+
+
+REFUSED = AttemptError(Progress.NOT_SENT, "connection_failed", "connection refused")
+
+
+async def test_connections_refused_beside_answered_ones_are_a_throttle(
+    outrider: Outrider, clock: SteppedClock
+) -> None:
+    """A2: a provider that answers and refuses at once has too many connections of ours."""
+    gate, gateway = gate_of(outrider, clock), gateway_of(outrider)
+    key = gate.door_key(DEFAULT_SCOPE, TARGET, URL)
+    passes = await gate.ask(key, gateway, 2 * REFUSED_MAX)
+    assert isinstance(passes, Passes)
+    gate.note(key, passes, Accepted("1"))
+    for _ in range(REFUSED_MAX - 1):
+        gate.note(key, passes, REFUSED)
+    await gate.publish(key)
+    assert isinstance(await gate.ask(key, gateway, 1), Passes), "so few may be chance"
+    gate.note(key, passes, REFUSED)
+    await gate.publish(key)
+    assert isinstance(await gate.ask(key, gateway, 1), ComeBack)
+    door = (await outrider.target_keeper.overview()).doors[key.shared]
+    assert door.reason is not None
+    assert door.failures == 0, "nothing of it counts against the target as a failure"
+
+
+async def test_connections_refused_by_a_target_that_answers_nobody_are_failures(
+    outrider: Outrider, clock: SteppedClock
+) -> None:
+    gate, gateway = gate_of(outrider, clock), gateway_of(outrider)
+    key = gate.door_key(DEFAULT_SCOPE, TARGET, URL)
+    passes = await gate.ask(key, gateway, 20)
+    assert isinstance(passes, Passes)
+    gate.note(key, passes, Accepted("1"))
+    await clock.step(REFUSED_SECONDS + 1)
+    for _ in range(TargetPolicy().breaker_failures - 1):
+        gate.note(key, passes, REFUSED)
+    await gate.publish(key)
+    assert isinstance(await gate.ask(key, gateway, 1), Passes)
+    gate.note(key, passes, REFUSED)
+    await gate.publish(key)
+    assert isinstance(await gate.ask(key, gateway, 1), ComeBack)
