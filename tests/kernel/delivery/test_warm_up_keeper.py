@@ -1,8 +1,9 @@
 """Warm-up plans: a target sends so many messages on each of its first days, and not one more."""
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from outrider.kernel.transactions.ledger_items import Item
 from outrider.settings import TargetSettings
 from outrider.testing.launches import launch, message, observe, people, target
 from tests.support.domain_mail import NAME, DomainServer, mixed, people_at, shaped
-from tests.support.eventually import eventually
+from tests.support.eventually import PATIENCE_SECONDS, eventually
 from tests.support.whole_runs import SteppedClock, items_of, opened, working
 
 EVENING = datetime(2026, 1, 5, 21, tzinfo=UTC)
@@ -30,7 +31,8 @@ EVENING = datetime(2026, 1, 5, 21, tzinfo=UTC)
 MIDNIGHT = datetime(2026, 1, 5, 23, tzinfo=UTC)
 DAY = 86_400
 SMS = message(Channel.SMS, "sms.all")
-STEPS_MOST = 2_000
+STEPS_MOST = 10_000
+"""Of half a second: an hour and a half, so that no test reaches the next day by waiting."""
 
 
 def warming(*days: int, zone: str = "Europe/Amsterdam") -> dict[str, TargetSettings]:
@@ -47,11 +49,15 @@ class Scene:
         self.sandbox = sandbox
 
     async def until(self, look: Callable[[], Awaitable[bool]]) -> None:
-        for _ in range(STEPS_MOST):
-            if await look():
-                return
-            await self.clock.step(0.5)
-            await asyncio.sleep(0.005)
+        with suppress(TimeoutError):
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                for _ in range(STEPS_MOST):
+                    asked_at = time.monotonic()
+                    if await look():
+                        return
+                    await self.clock.step(0.5)
+                    # Leases must not run out because the database is slow, and the clock is not.
+                    await asyncio.sleep(max(0.005, 4 * (time.monotonic() - asked_at)))
         raise AssertionError("it never came to be")
 
     async def waiting(self, run_id: RunId) -> dict[str, int]:
