@@ -11,8 +11,9 @@ from typing import Any
 
 from outrider.domain.evidence import EvidenceKind
 from outrider.gateways.sandbox import Outcome
+from outrider.testing import launches
 from tests.crash.doomed_workers import DoomedWorker, Executioner
-from tests.crash.settling_scene import KEY, LIMITS, Case, opened
+from tests.crash.settling_scene import KEY, LIMITS, REST_SECONDS, Case, opened
 
 SETTLED_SECONDS = 60.0
 LATE_MS = 800.0
@@ -93,6 +94,9 @@ async def storm(database: str, folder: Path, case: Case, scale: Scale, seed: int
             await scene.settle_by_hand()
             await scene.settled()
             assert not await scene.unsettled()
+            if scene.run_id is not None:
+                # Its last job may wait for its turn, with nothing left to call.
+                await launches.until_terminal(scene.outrider, scene.run_id, seconds=REST_SECONDS)
         finally:
             last.kill()
             await last.gone()
