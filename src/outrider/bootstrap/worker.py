@@ -152,8 +152,9 @@ class WorkerParts:
         shared = self._shared
         journals = CallJournalFolder(shared.settings.spool)
         return LeaseRescuer(
-            self._foundation, journals, self._worker_id, is_dead, shared.clock_is_steady
-        )
+            self._foundation, journals, self._worker_id, is_dead, shared.clock_is_steady,
+            shared.set_clock,
+        )  # fmt: skip
 
     @cached_property
     def settler(self) -> DoubtSettler:

@@ -34,6 +34,11 @@ class WrongClock(SystemClock):
 
     def __init__(self, off_seconds: float) -> None:
         self.off_seconds = off_seconds
+        self.passed_seconds = 0.0
+        """Of which nothing else has noticed anything."""
+
+    def monotonic(self) -> float:
+        return super().monotonic() + self.passed_seconds
 
     def now(self) -> datetime:
         return super().now() + timedelta(seconds=self.off_seconds)
@@ -142,10 +147,14 @@ async def test_after_a_clock_jump_no_worker_is_considered_dead_for_a_lease(
     database: str, tmp_path: Path
 ) -> None:
     """X2: a lease that the leap has ended was not the worker's to extend in time."""
-    async with machine(database, tmp_path, WrongClock(0.0), "one") as outrider:
+    machine_clock = WrongClock(0.0)
+    async with machine(database, tmp_path, machine_clock, "one") as outrider:
         clock = outrider.clock
         assert isinstance(clock, DatabaseClock)
         await clock.look()
+        # It may have leapt just before.
+        assert not clock.is_steady
+        machine_clock.passed_seconds = outrider.limits.lease_seconds + 1
         assert clock.is_steady
         leap = clock.now() + timedelta(seconds=TWO_HOURS)
         await outrider.store.write(ledger_clock.keep(leap, leap + timedelta(days=1)))

@@ -47,3 +47,26 @@ async def test_a_job_of_a_silent_worker_is_released_when_its_lease_ends(
     assert await role.rescue_once() == 0
     clock.advance(2)
     assert await role.rescue_once() == 1
+
+
+async def test_a_lease_is_judged_by_a_clock_that_has_just_been_read(
+    store: Store, tmp_path: Path
+) -> None:
+    """A process is frozen while the database's clock is set back; by its own reckoning, the leases
+    that others took meanwhile are over."""
+    shop, clock = Workshop(store), FakeClock(NOON)
+    await shop.launch(1)
+    await shop.claim(ONE)
+    clock.advance(LEASE_SECONDS + 1)
+
+    async def read_it() -> None:
+        clock.advance(-LEASE_SECONDS)
+
+    role = LeaseRescuer(
+        foundation(store, clock=clock, limits=LIMITS),
+        CallJournalFolder(tmp_path),
+        OTHER,
+        lambda _worker: False,
+        set_clock=read_it,
+    )
+    assert await role.rescue_once() == 0

@@ -55,9 +55,11 @@ class DatabaseClock:
 
     @property
     def is_steady(self) -> bool:
-        """Whether it has run evenly for longer than a lease: only then does an expired lease show
-        that its worker had the time to extend it."""
-        return self.steady_seconds > self._limits.lease_seconds
+        """Whether it was seen to run evenly for longer than a lease: only then does an expired
+        lease show that its worker had the time to extend it. A process that has just begun may have
+        missed that the clock was set forward, and those leases are still relied on."""
+        lease_seconds = self._limits.lease_seconds
+        return self.steady_seconds > lease_seconds and not self.unseen_seconds(lease_seconds)
 
     @property
     def steady_seconds(self) -> float:

@@ -4,7 +4,7 @@ Jobs of dead processes on this host are freed at once; otherwise it goes by leas
 contract's five minutes whatever a lease says.
 """
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from datetime import timedelta
 
 import structlog
@@ -21,6 +21,10 @@ IsDead = Callable[[str], bool]
 """Whether the worker with that id is known to be dead; False if that cannot be known."""
 
 
+async def _is_set() -> None:
+    """For a clock that nobody else can set."""
+
+
 class LeaseRescuer:
     def __init__(
         self,
@@ -29,6 +33,7 @@ class LeaseRescuer:
         worker_id: WorkerId,
         is_dead: IsDead,
         is_steady: Callable[[], bool] = lambda: True,
+        set_clock: Callable[[], Awaitable[None]] = _is_set,
     ) -> None:
         self._store = foundation.store
         self._journals = journals
@@ -38,6 +43,7 @@ class LeaseRescuer:
         self._limits = foundation.limits
         self._is_dead = is_dead
         self._is_steady = is_steady
+        self._set_clock = set_clock
         self._store_was_away_at: float | None = None
 
     async def free_the_dead(self) -> int:
@@ -63,6 +69,9 @@ class LeaseRescuer:
 
     async def rescue_once(self) -> int:
         freed = await self.free_the_dead()
+        # Had the database's clock been set back while this process was frozen, the leases of others
+        # would look expired to it.
+        await self._set_clock()
         now = self._clock.now()
         if not self._may_judge_leases():
             return freed + await self._store.write(jobs.requeue(now))
