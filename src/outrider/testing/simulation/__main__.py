@@ -5,16 +5,13 @@ import json
 import os
 import shlex
 import sys
-import time
-from collections.abc import Sequence
-from contextlib import nullcontext
-from hashlib import sha256
+from pathlib import Path
 
 from outrider.testing.simulation.mutants import MUTANTS
-from outrider.testing.simulation.scenario import Outcome, Trouble, fewest_troubles, simulate
+from outrider.testing.simulation.scenario import Outcome
+from outrider.testing.simulation.series import Series, Totals, add_to_results, smallest
 
 MODULE = "outrider.testing.simulation"
-COUNTED = ("kills", "items", "duplicates", "lost", "stuck")
 SHOWN_FINDINGS = 3
 
 
@@ -27,30 +24,21 @@ def main() -> int:
     if given.list_mutants:
         print(*MUTANTS, sep="\n")
         return 0
-    began, outcomes = time.process_time(), []
-    for seed in range(given.first_seed, given.first_seed + given.seeds):
-        with MUTANTS[given.mutant]() if given.mutant else nullcontext():
-            outcome = simulate(seed, given.without)
-            outcomes.append(outcome)
-            if not outcome.holds:
-                _tell(outcome, given.without or fewest_troubles(seed), given.mutant)
-        if given.mutant and not outcome.holds:
-            # It is caught, which is all there is to find out.
-            break
+    series = Series(given.first_seed, given.seeds, given.processes, given.seconds, given.mutant,
+                    given.keep)  # fmt: skip
+    totals = Totals(given.first_seed)
+    for outcome in series.outcomes():
+        totals.add(outcome)
+        if not outcome.holds:
+            _tell(outcome, series, shrink=not given.no_shrink and given.keep is None)
         if sys.stderr.isatty():
-            print(f"\r{len(outcomes):,} of {given.seeds:,}", end="", file=sys.stderr, flush=True)
-    failures = [each for each in outcomes if not each.holds]
-    totals = {name: sum(getattr(each, name) for each in outcomes) for name in COUNTED}
-    rate = len(outcomes) / (time.process_time() - began)
-    print(
-        f"{len(outcomes):,} seeds, {totals['kills']:,} kills, {totals['items']:,} items:"
-        f" {len(failures)} failed; {rate:.1f} seeds a CPU second"
-    )
+            print(f"\r{totals.seeds:,} of {given.seeds:,}", end="", file=sys.stderr, flush=True)
+    print(totals.sentence())
+    if given.results:
+        add_to_results(given.results, totals)
     if given.json:
-        told = [{"seed": each.seed, "findings": each.findings} for each in failures]
-        digest = sha256("".join(each.digest for each in outcomes).encode()).hexdigest()
-        print(json.dumps({"seeds": len(outcomes), **totals, "failures": told, "digest": digest}))
-    return 1 if failures else 0
+        print(json.dumps(totals.as_document()))
+    return 1 if totals.failures else 0
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -61,24 +49,27 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--seeds", type=int, default=100, help="how many worlds (100)")
     parser.add_argument("--first-seed", type=int, default=0, help="the first world's seed (0)")
+    parser.add_argument("--processes", type=int, default=1, help="how many at the same time (1)")
+    parser.add_argument("--seconds", type=float, help="begin no further world after this time")
     parser.add_argument("--mutant", choices=list(MUTANTS), help="with this bug planted")
     parser.add_argument(
-        "--without", nargs="+", type=Trouble, choices=list(Trouble), default=[],
-        metavar="TROUBLE",
-        help=f"leave these out of every world, of {', '.join(Trouble)}",
-    )  # fmt: skip
+        "--keep", nargs="*", metavar="HAPPENING", help="of what happens in a world, only these"
+    )
+    parser.add_argument("--no-shrink", action="store_true", help="show a failing world as it is")
+    parser.add_argument("--results", type=Path, help="add what was found to this file")
     parser.add_argument("--list-mutants", action="store_true", help="name the bugs, and end")
     parser.add_argument("--json", action="store_true", help="the last line is JSON")
     return parser
 
 
-def _tell(outcome: Outcome, without: Sequence[Trouble], mutant: str | None) -> None:
+def _tell(outcome: Outcome, series: Series, *, shrink: bool) -> None:
     print(f"seed {outcome.seed} failed:", *outcome.findings[:SHOWN_FINDINGS], sep="\n  ")
+    kept = smallest(outcome, series.mutant) if shrink else series.kept
     command = ["python", "-m", MODULE, "--seeds", "1", "--first-seed", str(outcome.seed)]
-    if without:
-        command += ["--without", *without]
-    if mutant:
-        command += ["--mutant", mutant]
+    if series.mutant:
+        command += ["--mutant", series.mutant]
+    if kept is not None:
+        command += ["--keep", *kept]
     print("replay it:", shlex.join(command), flush=True)
 
 

@@ -27,6 +27,11 @@ class Process:
         self._resumed = asyncio.Event()
         self._resumed.set()
 
+    @property
+    def is_well(self) -> bool:
+        """It lives, and is not frozen."""
+        return self._resumed.is_set() and not self.died.is_set()
+
     def kill(self) -> None:
         self.died.set()
 

@@ -1,46 +1,61 @@
-"""Simulated providers, one for each kind of evidence: a key, a look-up, or nothing at all.
+"""Simulated providers, one for each kind of evidence, each with a record of what it took.
 
-Each may turn a call away, lose its answer, or lose the call itself; and what it took is its own
-record, which nobody in the simulated world can see except by asking as its kind allows.
+Each may turn a call away, lose its answer, or lose the call itself. Nobody in the simulated world
+can see its record except by asking as its kind allows, or by its reports.
 """
 
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any, NamedTuple
 
 from outrider.domain.call_results import (
+    DUPLICATE_REFERENCE,
     Accepted,
     AttemptError,
     CallResult,
-    NotBegun,
     Progress,
     Rejected,
     Throttled,
 )
-from outrider.domain.evidence import ABSENT, Finding, LookedUp, LookUp, Match, silence
-from outrider.domain.ids import IdempotencyKey, OutboxId
-from outrider.domain.reference_memory import FOR_GOOD, NEVER
-from outrider.domain.workspaces import WorkspaceName
-from outrider.gateways.directory import GATEWAY_TYPES, Gateways
-from outrider.ports.gateway import Gateway, LookUpQuestion, Reservation
-from outrider.secrets.store import load_secrets
+from outrider.domain.ids import OutboxId
+from outrider.ports.gateway import Reservation
 from outrider.testing.simulation.process import Process
 
 RECORDS_BEHIND_SECONDS = 3.0
-NO_SECRETS = load_secrets()
-LOOK_UP = LookUp(Match.REFERENCE, RECORDS_BEHIND_SECONDS, 86_400.0, "its records", "simulated")
+REMEMBERED_SECONDS = 60.0
+"""As the targets say. The provider remembers longer, by as much as clocks are wrong here."""
+FORGOTTEN_SECONDS = 130.0
 
 
 class Kind(StrEnum):
     KEY = "key"
     """It recognises a reference for good."""
+    MEMORY = "memory"
+    """It recognises a reference for a while."""
+    IN_FLIGHT = "inflight"
+    """It refuses a reference while the first call is in progress, and forgets it then."""
     ASKED = "asked"
-    """It can be asked, and its records are a few seconds behind."""
+    """It can be asked for a reference, and its records are a few seconds behind."""
+    CONTENT = "content"
+    """It can be asked for a recipient and a text, which several messages may share."""
+    RECEIPT = "receipt"
+    """It reports what arrived under our reference."""
+    COLLAPSES = "collapses"
+    """On the device a repeat replaces the first; yet it is a second call, and counted as one."""
     SILENT = "silent"
     """Only a person can find out."""
+
+
+GATEWAY_TYPE = {
+    Kind.KEY: "sms", Kind.MEMORY: "push", Kind.IN_FLIGHT: "push", Kind.ASKED: "smtp",
+    Kind.CONTENT: "sms", Kind.RECEIPT: "sms", Kind.COLLAPSES: "push", Kind.SILENT: "sms",
+}  # fmt: skip
+REMEMBERS = {Kind.KEY: "for_good", Kind.MEMORY: "60s", Kind.IN_FLIGHT: "in_flight"}
+REJECTIONS = {"sms": "invalid_recipient", "push": "unregistered_token", "smtp": "invalid_recipient"}
 
 
 @dataclass
@@ -51,8 +66,35 @@ class ProviderFaults:
     answer_lost_rate: float = 0.0
     slowest_seconds: float = 0.2
 
+    @classmethod
+    def drawn(cls, draws: random.Random) -> "ProviderFaults":
+        return cls(
+            turned_away_rate=draws.choice([0.0, 0.0, 0.1]),
+            rejected_rate=draws.choice([0.0, 0.05]),
+            call_lost_rate=draws.choice([0.0, 0.1]),
+            answer_lost_rate=draws.choice([0.0, 0.1, 0.3]),
+            slowest_seconds=draws.choice([0.01, 0.2, 2.0]),
+        )
+
     def heal(self) -> None:
         self.turned_away_rate = self.call_lost_rate = self.answer_lost_rate = 0.0
+
+
+class Taken(NamedTuple):
+    """A message as its provider has it on record."""
+
+    reference: str
+    address: str
+    text: str
+    at: float
+
+    @property
+    def message_id(self) -> str:
+        return f"message-{self.reference}"
+
+
+def _nobody(*_given: object) -> None:
+    """Where nobody watches."""
 
 
 @dataclass
@@ -63,16 +105,30 @@ class Provider:
     random: random.Random
     deliveries: Counter[str] = field(default_factory=Counter)
     """How often a recipient got the message of this reference."""
-    delivered_at: dict[str, float] = field(default_factory=dict)
+    record: dict[str, Taken] = field(default_factory=dict)
     outbox_ids: dict[str, OutboxId] = field(default_factory=dict)
     """Of what was called, by its reference."""
-    on_begin: Callable[[OutboxId], None] = lambda _outbox_id: None
+    under_way: Counter[str] = field(default_factory=Counter)
+    on_begin: Callable[["Provider", Reservation, Process], None] = _nobody
+    on_end: Callable[[Reservation], None] = _nobody
+    on_take: list[Callable[["Provider", Taken], None]] = field(default_factory=list)
 
-    def begin(self, reservation: Reservation) -> None:
-        self.outbox_ids[str(reservation.reference)] = reservation.outbox_id
-        self.on_begin(reservation.outbox_id)
+    @property
+    def gateway_type(self) -> str:
+        return GATEWAY_TYPE[self.kind]
 
-    async def answer(self, reference: str) -> CallResult:
+    async def answer(self, reservation: Reservation) -> CallResult:
+        reference = str(reservation.reference)
+        self.under_way[reference] += 1
+        try:
+            if self.kind is Kind.IN_FLIGHT and self.under_way[reference] > 1:
+                return Rejected(DUPLICATE_REFERENCE)
+            return await self._answered(reservation, reference)
+        finally:
+            self.under_way[reference] -= 1
+            self.on_end(reservation)
+
+    async def _answered(self, reservation: Reservation, reference: str) -> CallResult:
         faults, chance = self.faults, self.random
         await self._some_time()
         if chance.random() < faults.turned_away_rate:
@@ -80,8 +136,9 @@ class Provider:
         if chance.random() < faults.call_lost_rate:
             return AttemptError(Progress.SENT_NO_ANSWER, "connection_lost")
         if chance.random() < faults.rejected_rate and not self.deliveries[reference]:
-            return Rejected("invalid_recipient")
-        self.take(reference)
+            return Rejected(REJECTIONS[self.gateway_type])
+        text = text_of(reservation.payload, reservation.body)
+        self.take(Taken(reference, reservation.address, text, _now()))
         await self._some_time()
         if chance.random() < faults.answer_lost_rate:
             return AttemptError(Progress.SENT_NO_ANSWER, "connection_lost")
@@ -90,80 +147,43 @@ class Provider:
     async def _some_time(self) -> None:
         await asyncio.sleep(self.random.uniform(0.001, self.faults.slowest_seconds))
 
-    def take(self, reference: str) -> None:
-        if self.kind is Kind.KEY and self.deliveries[reference]:
+    def take(self, taken: Taken) -> None:
+        if self.knows(taken.reference):
             return
-        self.deliveries[reference] += 1
-        self.delivered_at.setdefault(reference, asyncio.get_running_loop().time())
+        self.deliveries[taken.reference] += 1
+        self.record.setdefault(taken.reference, taken)
+        for hears in self.on_take:
+            hears(self, taken)
+
+    def knows(self, reference: str) -> bool:
+        """Whether it recognises it, so that a repeat is no second message."""
+        if not self.deliveries[reference]:
+            return False
+        if self.kind is Kind.MEMORY:
+            return _now() - self.record[reference].at < FORGOTTEN_SECONDS
+        return self.kind is Kind.KEY
 
     def has(self, reference: str) -> bool:
         """As its records say, which are behind."""
-        now = asyncio.get_running_loop().time()
-        taken_at = self.delivered_at.get(reference)
-        return taken_at is not None and now - taken_at >= RECORDS_BEHIND_SECONDS / 2
+        taken = self.record.get(reference)
+        return taken is not None and _is_on_record(taken)
 
-
-class SimulatedGateway:
-    window_items = 8
-    concurrency = 3
-    recipe = "simulated"
-    records = "simulated"
-
-    def __init__(self, provider: Provider, process: Process) -> None:
-        self.type = GATEWAY_TYPES["sms"]
-        self.memory = FOR_GOOD if provider.kind is Kind.KEY else NEVER
-        self.looks_up = LOOK_UP if provider.kind is Kind.ASKED else None
-        self._provider = provider
-        self._process = process
-
-    async def call(self, reservation: Reservation) -> CallResult:
-        await self._process.take(0.001, 0.01)
-        if not reservation.begin():
-            return NotBegun("withheld")
-        self._provider.begin(reservation)
-        # What is on its way arrives, whatever becomes of its sender.
-        answer = await asyncio.shield(
-            asyncio.create_task(self._provider.answer(str(reservation.reference)))
+    def alike(self, address: str, text: str) -> tuple[str, ...]:
+        """The ids of all messages on record that went to this address with this text."""
+        return tuple(
+            each.message_id
+            for each in self.record.values()
+            if each.address == address and each.text == text and _is_on_record(each)
         )
-        await self._process.reach()
-        return answer
-
-    async def look_up(
-        self, questions: Sequence[LookUpQuestion]
-    ) -> Mapping[IdempotencyKey, LookedUp]:
-        await self._process.take(0.01, 0.1)
-        if self._provider.random.random() < self._provider.faults.answer_lost_rate:
-            return {each.reference: silence("simulated") for each in questions}
-        return {
-            each.reference: LookedUp(Finding.FOUND, (f"message-{each.reference}",))
-            if self._provider.has(str(each.reference))
-            else ABSENT
-            for each in questions
-        }
-
-    async def trim(self, connections: int) -> None:
-        pass
-
-    async def close(self) -> None:
-        pass
 
 
-class SimulatedGateways(Gateways):
-    """One process's way to the providers of the world."""
+def _is_on_record(taken: Taken) -> bool:
+    return _now() - taken.at >= RECORDS_BEHIND_SECONDS / 2
 
-    def __init__(self, providers: Mapping[str, Provider], process: Process) -> None:
-        super().__init__(NO_SECRETS)
-        self._providers = providers
-        self._process = process
 
-    def get_ready(self) -> None:
-        pass
+def _now() -> float:
+    return asyncio.get_running_loop().time()
 
-    def _make(
-        self,
-        submission_target: str,
-        gateway_type: str,  # noqa: ARG002
-        gateway_url: str,  # noqa: ARG002
-        workspace: WorkspaceName,  # noqa: ARG002
-    ) -> Gateway:
-        return SimulatedGateway(self._providers[submission_target], self._process)
+
+def text_of(payload: Mapping[str, Any] | None, body: str) -> str:
+    return str((payload or {}).get("message") or body)

@@ -3,7 +3,8 @@
 import asyncio
 import random
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import entry_points
@@ -14,19 +15,27 @@ from unittest.mock import patch
 
 from outrider import plugins
 from outrider.bootstrap import Outrider
+from outrider.bootstrap import bus as bus_wiring
+from outrider.bootstrap import control as control_wiring
+from outrider.bootstrap import delivery as delivery_wiring
+from outrider.bootstrap import engines as engine_wiring
+from outrider.bootstrap import work as work_wiring
 from outrider.bootstrap import worker as worker_wiring
 from outrider.domain.errors import StoreUnavailable
-from outrider.domain.ids import OutboxId, Scope
+from outrider.domain.ids import Scope, WorkerId
 from outrider.kernel.work.database_clock import DatabaseClock
 from outrider.limits.kernel import Limits
 from outrider.ports.presence import Presence
 from outrider.ports.renderer import Rendered, RenderProblem
-from outrider.settings import Settings, TargetSettings
+from outrider.settings import Settings, SinkSettings, TargetSettings
 from outrider.testing.launches import registry, target
+from outrider.testing.simulation.gateways import SimulatedGateways
 from outrider.testing.simulation.memory_store import MemoryStore, StoreFaults, new_database
 from outrider.testing.simulation.process import Process, ProcessClock, SeededIds
-from outrider.testing.simulation.providers import Kind, Provider, SimulatedGateways
+from outrider.testing.simulation.providers import REMEMBERS, Provider
+from outrider.testing.simulation.sink import MemorySink, Received
 from outrider.testing.simulation.virtual_time import DatabaseTime
+from outrider.testing.simulation.witness import Witness
 
 Answer = TypeVar("Answer")
 
@@ -35,15 +44,27 @@ RETRY_SECONDS = 0.5
 END_ROUNDS = 50
 LIMITS = Limits(
     lease_seconds=6.0,
+    stale_lock_seconds=20.0,
     heartbeat_seconds=2.0,
     permit_look_seconds=0.5,
+    idle_poll_seconds=1.5,
+    rescue_interval_seconds=3.0,
+    expire_seconds=3.0,
+    doubt_poll_seconds=1.5,
+    reconcile_runs_seconds=3.0,
+    rollout_look_seconds=3.0,
+    refusals_seconds=30.0,
+    router_poll_seconds=2.0,
+    router_lease_seconds=4.0,
+    digester_seconds=3.0,
+    digester_lease_seconds=6.0,
+    bus_poll_seconds=3.0,
+    bus_lease_seconds=6.0,
+    doubt_cap_seconds=8.0,
     # What these loops do is not judged here, and their polls would be most of the work.
     projector_seconds=5.0,
     progress_seconds=5.0,
-    router_poll_seconds=10.0,
-    digester_seconds=10.0,
     watcher_seconds=15.0,
-    bus_poll_seconds=10.0,
     message_queue_poll_seconds=10.0,
     registry_look_seconds=20.0,
     spool_seconds=10.0,
@@ -52,7 +73,14 @@ LIMITS = Limits(
 )
 """Shorter leases than real ones, so that less time passes in which nothing happens."""
 
+SINK = "memory"
 _entry_points = cache(entry_points)
+_running: ContextVar[Process] = ContextVar("running")
+"""Whose tasks these are."""
+
+
+def _this_worker() -> WorkerId:
+    return _running.get().worker_id
 
 
 class PlainRenderer:
@@ -86,36 +114,43 @@ class World:
     store_faults: StoreFaults = field(default_factory=StoreFaults)
     findings: list[str] = field(default_factory=list)
     kills: int = 0
-    paused: set[str] = field(default_factory=set)
-    """Runs of which nothing may begin now."""
 
     def __post_init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self.random = random.Random(f"{self.seed} world")
-        self.database = new_database()
         self.database_time = DatabaseTime(self._loop)
-        self.database.create_scalar_function("strftime", self.database_time.text)
+        self.database = new_database(self.database_time.text)
         self._ids = SeededIds(self.seed, self._loop)
         self._processes: dict[str, Process] = {}
         self._under_way: set[asyncio.Task[None]] = set()
         self._settings = self._written_settings()
+        outside = MemoryStore(self.database, Process("witness", self.seed), StoreFaults())
+        self.witness = Witness(self.database, outside.at_once, self.findings)
+        self.received = Received(self.seed, self.find)
         for provider in self.providers.values():
-            provider.on_begin = self._check_pause
+            provider.on_begin = self.witness.begins
+            provider.on_end = self.witness.ends
+            provider.on_take.append(self.witness.takes)
+
+    def find(self, finding: str) -> None:
+        self.witness.find(finding)
 
     def _written_settings(self) -> Settings:
         path = self.folder / "registry.json"
         entries = [
-            target(name, "sms", f"http://{name}.invalid", maxAttempts=20) for name in self.providers
+            target(name, each.gateway_type, _url(each), maxAttempts=20)
+            for name, each in self.providers.items()
         ]
         path.write_bytes(registry(*entries))
-        memory = {Kind.KEY: "for_good"}
         targets = {
-            name: TargetSettings(remembers_references=memory.get(each.kind, "never"))
+            name: TargetSettings(remembers_references=REMEMBERS[each.kind])
             for name, each in self.providers.items()
+            if each.kind in REMEMBERS
         }
         return Settings(
             database_url="sqlite:///memory", registry=path, targets=targets,
             spool=self.folder / "spool", artifacts=self.folder / "artifacts",
+            bus={SINK: SinkSettings(url="nats://sink.invalid:4222")},
         )  # fmt: skip
 
     def process(self, name: str, fuse: int | None = None) -> Process:
@@ -123,14 +158,17 @@ class World:
         return made
 
     def outrider(self, process: Process) -> Outrider:
-        store = MemoryStore(self.database, process, self.store_faults)
+        _running.set(process)
+        store = MemoryStore(self.database, process, self.store_faults, self.witness.committed)
         gateways = SimulatedGateways(self.providers, process)
         machine = ProcessClock(process, self._loop)
         clock = DatabaseClock(machine, store, self._ids, LIMITS, process.worker_id)
         renderer = PlainRenderer()
-        return Outrider(
+        made = Outrider(
             self._settings, LIMITS, store, gateways, clock, self._ids, renderer, renderer
         )
+        made.sinks = {SINK: MemorySink(self.received, process)}
+        return made
 
     def begin(self, work: Coroutine[Any, Any, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
@@ -160,12 +198,19 @@ class World:
     @contextmanager
     def wired(self) -> Iterator[None]:
         """Workers made here see the world's processes, not the machine's."""
-        with (
-            patch.object(worker_wiring, "presence", self.presence),
-            patch.object(worker_wiring, "is_dead", lambda one: self.presence(one) is Presence.GONE),
-            patch.object(worker_wiring, "RenderPool", PlainRenderer),
-            patch.object(plugins, "entry_points", _entry_points),
-        ):
+
+        def is_dead(worker_id: str) -> bool:
+            return self.presence(worker_id) is Presence.GONE
+
+        with ExitStack() as wiring:
+            for place in (worker_wiring, delivery_wiring):
+                wiring.enter_context(patch.object(place, "presence", self.presence))
+            for place in (worker_wiring, bus_wiring):
+                wiring.enter_context(patch.object(place, "is_dead", is_dead))
+            for place in (work_wiring, bus_wiring, control_wiring, engine_wiring):
+                wiring.enter_context(patch.object(place, "this_worker", _this_worker))
+            wiring.enter_context(patch.object(worker_wiring, "RenderPool", PlainRenderer))
+            wiring.enter_context(patch.object(plugins, "entry_points", _entry_points))
             yield
 
     async def keep_working(self, name: str, fuses: Sequence[int]) -> None:
@@ -195,12 +240,10 @@ class World:
     def rows(self, sql: str, *given: object) -> list[Any]:
         return self.database.execute(sql, given).fetchall()
 
-    def _check_pause(self, outbox_id: OutboxId) -> None:
-        if not self.paused:
-            return
-        found = self.rows("SELECT run_id FROM channel_outbox WHERE id = ?", outbox_id)
-        if any(run_id in self.paused for (run_id,) in found):
-            self.findings.append(f"{outbox_id} was called while its run was paused")
+
+def _url(provider: Provider) -> str:
+    scheme = "smtp" if provider.gateway_type == "smtp" else "http"
+    return f"{scheme}://{provider.name}.invalid"
 
 
 def _is_about_the_store(error: BaseException | None) -> bool:
