@@ -19,8 +19,9 @@ from outrider.domain.ids import DEFAULT_SCOPE, Scope, TenantId, WorkerId, Worksp
 from outrider.domain.targets import TargetPolicy
 from outrider.kernel.delivery.gateway_routes import Route
 from outrider.kernel.delivery.local_doors import ComeBack, Passes
-from outrider.kernel.delivery.target_gate import REFUSED_MAX, REFUSED_SECONDS, TargetGate
+from outrider.kernel.delivery.target_gate import TargetGate
 from outrider.kernel.transactions.alerts import LAST, alerts_page
+from outrider.limits.delivery import REFUSED_MAX, REFUSED_SECONDS
 from outrider.ports.gateway import Gateway
 from outrider.testing.launches import target
 from tests.support.whole_runs import SteppedClock, opened
