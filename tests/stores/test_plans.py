@@ -31,7 +31,7 @@ GROWING = {
     "receipts", "waiting_receipts", "item_receipts", "deliveries", "run_deliveries",
     "provider_messages", "doubt_checks", "doubt_verdicts",
     "message_events", "callback_endpoints", "event_people",
-    "audit_chain", "rollout_steps",
+    "audit_chain", "rollout_steps", "retired_keys", "sealed_pages",
 }  # fmt: skip
 
 SMALL_BY_NATURE = {

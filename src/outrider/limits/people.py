@@ -23,6 +23,7 @@ ERASE_ITEMS_WINDOW = 200
 ERASE_UPLOADS_WINDOW = 20
 """Chunks of uploads that are read at once; each is looked through record by record."""
 ERASE_EVENTS_WINDOW = 200
+ERASE_TEXTS_WINDOW = 500
 ERASE_REST_SHARE = 1.0
 """How much longer than a window took the eraser rests after it: sending goes first."""
 ERASE_PASSES = 10

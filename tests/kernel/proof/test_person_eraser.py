@@ -1,5 +1,7 @@
 """The person eraser: nothing identifies the person afterwards, and everything still verifies."""
 
+import json
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,7 @@ from outrider.kernel.proof.bundle_verifier import BundleVerifier
 from outrider.kernel.transactions import erasures, suppressions
 from outrider.secrets.signing import is_signed
 from outrider.testing.launches import message, observe
+from outrider.testing.postgres import PROGRAMS
 from tests.support.erasure_scene import (
     MAIL,
     NAME,
@@ -76,6 +79,69 @@ async def test_nothing_is_left_of_a_person_and_everything_still_verifies(
         # What she had not been sent yet never will be.
         waiting, attempts = await outrider.submissions.intent(DEFAULT_SCOPE, "intent-waiting")
         assert (waiting.status, attempts) == ("REJECTED", [])
+
+
+async def quote(database: str, run_id: str) -> None:
+    """As a provider, a custom phase or a consumer could, where Outrider keeps what they said."""
+    words = f"550 <{MAIL}>: moved, call {PHONE}"
+    async with tampering(database) as raw:
+        [(seq,)] = await raw.run(f"SELECT last_seq FROM campaign_runs WHERE id = '{run_id}'")
+        await raw.run(
+            "INSERT INTO event_bus_dead_letters (id, tenant_id, workspace_id, sink, run_id,"
+            f" run_seq, attempts, error, created_at) VALUES ('{run_id}',"
+            f" '{DEFAULT_SCOPE.tenant_id}', '{DEFAULT_SCOPE.workspace_id}', 'crm', '{run_id}',"
+            f" {seq}, 3, '{words}', '2026-01-01T00:00:00.000000Z')"
+        )
+        await raw.run(
+            "INSERT INTO alerts (id, tenant_id, workspace_id, code, severity, subject, message,"
+            f" detail, raised_at, last_seen_at) VALUES ('{run_id}', '{DEFAULT_SCOPE.tenant_id}',"
+            f" '{DEFAULT_SCOPE.workspace_id}', 'TARGET_DOWN', 'P2', 't', '{words}',"
+            f""" '{{"why": "{words}"}}', '2026-01-01T00:00:00.000000Z',"""
+            " '2026-01-01T00:00:00.000000Z')"
+        )
+        await raw.run(f"UPDATE job_queue SET last_error = '{words}' WHERE run_id = '{run_id}'")
+
+
+async def test_what_others_said_about_a_person_is_erased_where_it_is_kept(
+    database: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In dead letters, alerts and the last errors of jobs; everything else in them stays."""
+    monkeypatch.setattr(person_eraser, "ERASE_TEXTS_WINDOW", 1)
+    addresses = (MAIL.lower(), PHONE.removeprefix("+"))
+    async with erasure_scene(database, tmp_path) as desk:
+        _, run_id = await reported(desk.outrider, [ada(), OTHER])
+        await quote(database, run_id)
+        listed = await desk.outrider.person_eraser.find(DEFAULT_SCOPE, MAIL)
+        done = await desk.outrider.person_eraser.erase(DEFAULT_SCOPE, MAIL, "dpo")
+        assert {"alerts", "job_queue", "event_bus_dead_letters"} <= set(done.rows)
+        assert +listed.rows == +done.rows
+        after = (await dumped(database)).lower()
+        assert [each for each in addresses if each in after] == []
+        assert left_in_files(database, tmp_path) == []
+        async with raw_sql(database) as raw:
+            [(message_, detail)] = await raw.run("SELECT message, detail FROM alerts")
+        assert str(message_).startswith("550 <erased>")
+        assert json.loads(detail)["why"] == message_
+
+
+@pytest.mark.parametrize("database", ["postgres"], indirect=True)
+async def test_a_dump_of_postgres_has_nothing_of_an_erased_person(
+    database: str, tmp_path: Path
+) -> None:
+    async with erasure_scene(database, tmp_path) as desk:
+        run_id = await everywhere(desk)
+        assert all(trace in pg_dumped(database) for trace in TRACES)
+        await desk.outrider.person_eraser.erase(DEFAULT_SCOPE, MAIL, "dpo")
+        after = pg_dumped(database)
+        assert run_id in after
+        assert [trace for trace in TRACES if trace in after] == []
+
+
+def pg_dumped(database: str) -> str:
+    dump = subprocess.run(
+        [PROGRAMS / "pg_dump", "--inserts", database], check=True, capture_output=True, text=True
+    )
+    return dump.stdout.lower()
 
 
 async def test_a_dry_run_counts_what_is_erased_then_and_changes_nothing(

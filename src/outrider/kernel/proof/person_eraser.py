@@ -19,7 +19,13 @@ from outrider.domain.ids import Scope
 from outrider.domain.people import Address, readings
 from outrider.kernel.foundation import Foundation
 from outrider.kernel.proof.file_eraser import FileEraser, FoundFile
-from outrider.kernel.transactions import erased_items, erased_people, erased_suppressions, erasures
+from outrider.kernel.transactions import (
+    erased_items,
+    erased_people,
+    erased_suppressions,
+    erased_texts,
+    erasures,
+)
 from outrider.kernel.transactions.erased_items import ErasedWindow
 from outrider.kernel.transactions.erasures import Erasure, Undone
 from outrider.kernel.transactions.paging import FIRST
@@ -29,6 +35,7 @@ from outrider.limits.people import (
     ERASE_ITEMS_WINDOW,
     ERASE_PASSES,
     ERASE_REST_SHARE,
+    ERASE_TEXTS_WINDOW,
     ERASE_UPLOADS_WINDOW,
     ERASE_WAIT_SECONDS,
 )
@@ -191,7 +198,20 @@ class PersonEraser:
         await self._erase_events(passing)
         passing.rows += await self._do(passing, erased_people.erase_digests(scope, identity, now))
         passing.rows += await self._do(passing, erased_people.short_lived(scope, identity))
+        await self._erase_texts(passing)
         return passing
+
+    async def _erase_texts(self, passing: _Pass) -> None:
+        scope, identity = passing.erasure.scope, passing.erasure.identity
+        for table in erased_texts.TABLES:
+            after: str | None = FIRST
+            while after is not None:
+                window = await self._do(
+                    passing,
+                    erased_texts.erase_texts(table, scope, identity, after, ERASE_TEXTS_WINDOW),
+                )
+                passing.rows[table] += window.erased
+                after = window.last
 
     async def _erase_uploads(self, passing: _Pass, campaign_ids: Sequence[str]) -> None:
         after: tuple[str, int] | None = (FIRST, -1)
