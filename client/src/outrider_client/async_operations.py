@@ -81,6 +81,7 @@ from outrider_client.models import (
     RunExplanation,
     RunLine,
     RunSnapshotAnswer,
+    RunVariantsAnswer,
     SearchAnswer,
     Settles,
     SignalBody,
@@ -469,6 +470,20 @@ class AsyncOperations(ABC):
             )
         )
 
+    async def get_variants(self, run_id: str) -> RunVariantsAnswer:
+        """Get the A/B variants of a run's messages with their figures."""
+        return await self._ask(
+            call(
+                "GET",
+                (
+                    "runs",
+                    run_id,
+                    "variants",
+                ),
+                RunVariantsAnswer,
+            )
+        )
+
     async def explain_run(self, run_id: str) -> RunExplanation:
         """Explain a run's status."""
         return await self._ask(
@@ -611,7 +626,7 @@ class AsyncOperations(ABC):
         *,
         idempotency_key: str | None = None,
     ) -> SignalDone:
-        """Approve, pause, resume, cancel or advance a run, or retry one of its jobs.
+        """Approve, pause, resume, cancel or advance a run, choose a variant, or retry a job.
 
         Which scope a signal takes is decided by the signal: APPROVE needs `admin`, the others
         `operate`. A refusal is recorded in the run's log too.

@@ -35,6 +35,7 @@ class BlockerCode(OpenEnum):
     ENGINE_DOWN = "ENGINE_DOWN"
     DATABASE_RESTORED = "DATABASE_RESTORED"
     ROLLOUT_HOLD = "ROLLOUT_HOLD"
+    AWAITING_WINNER = "AWAITING_WINNER"
 
 
 class CampaignState(OpenEnum):
@@ -268,6 +269,7 @@ class Signal(OpenEnum):
     CANCEL = "CANCEL"
     RETRY_STEP = "RETRY_STEP"
     ADVANCE = "ADVANCE"
+    DECIDE = "DECIDE"
 
 
 class SnapshotStatus(OpenEnum):
@@ -317,6 +319,17 @@ class WaitsFor(OpenEnum):
 class WhenReached(OpenEnum):
     WAIT = "wait"
     SKIP = "skip"
+
+
+class WinnerBy(OpenEnum):
+    PERSON = "person"
+    RECEIPTS = "receipts"
+
+
+class WinnerRate(OpenEnum):
+    DELIVERED = "delivered"
+    READ = "read"
+    REPLIED = "replied"
 
 
 class AccountingAnswer(Model, frozen=True, kw_only=True):
@@ -483,6 +496,8 @@ class CampaignAnswer(Model, frozen=True, kw_only=True):
     """Shares of the messages; with a higher rate it is paused."""
     rollout: list[PlannedStepAnswer] = field(default_factory=list)
     """The steps of the launch; empty if everybody is sent to at once."""
+    winner: WinnerRuleAnswer | None = None
+    """Who chooses the variant of the rollout's last step."""
     recipients: int
     last_sequence: int
     created_at: datetime
@@ -553,6 +568,13 @@ class CertificateAnswer(Model, frozen=True, kw_only=True):
     seal: SealAnswer | None = None
     """Null until the run is sealed, a moment after its end."""
     issued_at: datetime
+
+
+class ChosenWinnerAnswer(Model, frozen=True, kw_only=True):
+    variant: str
+    decided_by: str
+    """`receipts`, or who chose it."""
+    decided_at: datetime
 
 
 class ControlBody(Model, frozen=True, kw_only=True):
@@ -710,6 +732,7 @@ class DryRunBody(Model, frozen=True, kw_only=True):
 
 class DryRunFailure(Model, frozen=True, kw_only=True):
     message_id: str
+    variant: str | None = None
     reason: str
     detail: str
     recipients: int
@@ -1128,6 +1151,8 @@ class ItemAnswer(Model, frozen=True, kw_only=True):
     """Why `nextAttemptAt` is delayed."""
     called_target: str | None = None
     """If the last attempt went to a fallback: which; only where one item is read."""
+    variant: str | None = None
+    """Of its message, if that has variants."""
     created_at: datetime
     updated_at: datetime
     delivery: DeliveryAnswer
@@ -1170,6 +1195,8 @@ class ItemLine(Model, frozen=True, kw_only=True):
     """Why `nextAttemptAt` is delayed."""
     called_target: str | None = None
     """If the last attempt went to a fallback: which; only where one item is read."""
+    variant: str | None = None
+    """Of its message, if that has variants."""
     created_at: datetime
     updated_at: datetime
     delivery: DeliveryAnswer
@@ -1291,15 +1318,27 @@ class MessageAnswer(Model, frozen=True, kw_only=True):
     """Null means that of the campaign."""
     transactional: bool | None = None
     """Null means that of the campaign."""
+    variants: list[VariantAnswer] = field(default_factory=list)
+    """Each recipient is sent one of these instead."""
 
 
 class MessageDryRun(Model, frozen=True, kw_only=True):
     message_id: str
+    variant: str | None = None
+    """Set for a retry, in which everybody keeps their variant."""
     channel: Channel
     would_send: int
     would_fail: int
-    """Among the rendered messages."""
+    """Among the rendered messages; of several variants, with the one that fails most often."""
     skipped: dict[str, int]
+
+
+class MessageVariantsAnswer(Model, frozen=True, kw_only=True):
+    message_id: str
+    awaits_winner: bool
+    """The last step of the rollout is not sent before one is chosen."""
+    winner: ChosenWinnerAnswer | None = None
+    variants: list[VariantFiguresAnswer]
 
 
 class NewKey(Model, frozen=True, kw_only=True):
@@ -1388,6 +1427,8 @@ class PersonItem(Model, frozen=True, kw_only=True):
     """Why `nextAttemptAt` is delayed."""
     called_target: str | None = None
     """If the last attempt went to a fallback: which; only where one item is read."""
+    variant: str | None = None
+    """Of its message, if that has variants."""
     created_at: datetime
     updated_at: datetime
     delivery: DeliveryAnswer
@@ -1471,6 +1512,7 @@ class PolicyPut(Model, frozen=True, kw_only=True):
 class Preview(Model, frozen=True, kw_only=True):
     campaign_id: str
     message_id: str
+    variant: str | None = None
     channel: Channel
     recipient_id: str
     address: str | None = None
@@ -1490,6 +1532,8 @@ class PreviewBody(Model, frozen=True, kw_only=True):
     """Defaults to the first recipient."""
     message_id: str | None = None
     """Defaults to the first message."""
+    variant: str | None = None
+    """Of a message with variants; defaults to the first."""
 
 
 class QuietHoursAnswer(Model, frozen=True, kw_only=True):
@@ -1922,6 +1966,13 @@ class RunSnapshotAnswer(Model, frozen=True, kw_only=True):
     total_duration_ms: int | None = None
 
 
+class RunVariantsAnswer(Model, frozen=True, kw_only=True):
+    run_id: str
+    rule: WinnerRuleAnswer | None = None
+    """Who chooses the variant of the rollout's last step; null if nobody does."""
+    messages: list[MessageVariantsAnswer]
+
+
 class SealAnswer(Model, frozen=True, kw_only=True):
     """The Merkle roots of a run's ledger and receipts, signed."""
 
@@ -1967,6 +2018,10 @@ class SignalBody(Model, frozen=True, kw_only=True):
     signal: Signal
     step_id: str | None = None
     """The job to retry, for RETRY_STEP."""
+    message_id: str | None = None
+    """The message whose variant is chosen, for DECIDE."""
+    variant: str | None = None
+    """The variant that the last step of the rollout is sent, for DECIDE."""
     signal_id: str | None = None
     """Repeating the signal with the same ID returns the same decision."""
 
@@ -2236,6 +2291,28 @@ class UnsuppressBody(Model, frozen=True, kw_only=True):
     """Only this topic; without one, everything they opted out of."""
 
 
+class VariantAnswer(Model, frozen=True, kw_only=True):
+    id: str
+    subject: str | None = None
+    body: str
+    script_version: str | None = None
+    weight: int
+
+
+class VariantFiguresAnswer(Model, frozen=True, kw_only=True):
+    variant: str
+    weight: int
+    items: int
+    """How many recipients were assigned to it by draw."""
+    sent: int
+    failed: int
+    skipped: int
+    deliveries: dict[str, int]
+    """What receipts say of what was sent."""
+    rates: dict[str, float]
+    """The shares of what was sent: `delivered` includes read and answered messages."""
+
+
 class VerdictBody(Model, frozen=True, kw_only=True):
     verdict: DoubtVerdict
     evidence: str
@@ -2274,6 +2351,14 @@ class WholeEvent(Model, frozen=True, kw_only=True):
     subject: dict[str, Any]
     variables: dict[str, Any]
     items: list[EventItemAnswer]
+
+
+class WinnerRuleAnswer(Model, frozen=True, kw_only=True):
+    by: WinnerBy
+    rate: WinnerRate | None = None
+    """By receipts: which share counts."""
+    minimum: int | None = None
+    """By receipts: how many of each variant must have been sent."""
 
 
 class WorkerAnswer(Model, frozen=True, kw_only=True):

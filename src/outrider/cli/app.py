@@ -26,7 +26,7 @@ class Commands(LazyGroup):
         "workers": "outrider.cli.workers:workers",
         "sandbox": "outrider.cli.sandbox:sandbox",
         "receive-mail": "outrider.cli.receive_mail:receive_mail",
-        "campaign": "outrider.cli.campaign_controls:app",
+        "campaign": "outrider.cli.campaign_rollouts:app",
         "run": "outrider.cli.run_evidence:app",
         "doubts": "outrider.cli.doubts:app",
         "bus": "outrider.cli.bus:app",

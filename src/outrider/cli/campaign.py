@@ -92,7 +92,7 @@ def create(
                 actor(),
                 lambda imported: progress.update(task, completed=imported),
             )
-        warnings = await outrider.previewer.warnings(campaign_id, definition.messages, size)
+        warnings = await outrider.previewer.warnings(campaign_id, definition.texts, size)
         return document_of(
             CampaignCreated(
                 campaign_id=campaign_id,

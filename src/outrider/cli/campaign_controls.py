@@ -5,12 +5,10 @@ Without a named phase they act on the one the snapshot shows; the kernel decides
 
 from collections.abc import Callable
 from typing import Annotated
-from uuid import uuid4
 
 import typer
 
 from outrider.api.models.phases import ControlDone
-from outrider.api.models.signals import SignalDone
 from outrider.bootstrap import Outrider
 from outrider.cli import texts
 from outrider.cli.campaign import (
@@ -25,15 +23,13 @@ from outrider.cli.campaign import (
 from outrider.cli.console import Json, out, print_json
 from outrider.cli.documents import Document, document_of
 from outrider.cli.remote import Remote
-from outrider.cli.run_signals import operator
 from outrider.cli.session import actor, execute
 from outrider.cli.watching import watch_phase
 from outrider.cli.work import working
 from outrider.domain.campaigns import LAUNCH
-from outrider.domain.errors import Conflict, InvalidInput
-from outrider.domain.ids import DEFAULT_SCOPE, CampaignId, RunId
+from outrider.domain.errors import InvalidInput
+from outrider.domain.ids import DEFAULT_SCOPE, CampaignId
 from outrider.domain.phases import STOPPED, Action
-from outrider.domain.signals import AskedSignal, Signal
 from outrider.domain.states import PhaseState
 from outrider.kernel.transactions.phase_controls import Control, RerunScope
 
@@ -167,37 +163,6 @@ def rerun(
 ) -> None:
     """Run a completed phase again, for those not reached yet or for everyone."""
     _steer(context, campaign_id, phase, Action.RERUN, expected, as_json, scope, confirm)
-
-
-@app.command()
-def advance(context: typer.Context, campaign_id: Id, as_json: Json = False) -> None:
-    """Release the next step of a launch's rollout now, without waiting for the end of its hold."""
-    asked = AskedSignal(Signal.ADVANCE, str(uuid4()))
-
-    def run_of(snapshot: Document) -> str:
-        run_id = snapshot["phases"][LAUNCH]["runId"]
-        if run_id is None:
-            raise Conflict(texts.CampaignControls.NO_RUN.format(campaign_id=campaign_id))
-        return str(run_id)
-
-    async def here(outrider: Outrider) -> Document:
-        run_id = run_of(await snapshot_of(outrider, campaign_id))
-        answer = await outrider.run_signaller.signal(operator(), RunId(run_id), asked)
-        return document_of(SignalDone.of(answer))
-
-    async def remote(server: Remote) -> Document:
-        run_id = run_of(await server.get("campaigns", campaign_id, "status"))
-        body = {"signal": asked.signal.value, "signalId": asked.signal_id}
-        return await server.post("runs", run_id, "signals", json=body)
-
-    done = execute(context, here, as_json=as_json, remote=remote)
-    if as_json:
-        print_json(done)
-        return
-    if done["changed"]:
-        out.print(texts.CampaignControls.ADVANCED.format(run_id=done["runId"]))
-    else:
-        out.print(texts.CampaignControls.NOT_ADVANCED.format(run_id=done["runId"]))
 
 
 def _steer(

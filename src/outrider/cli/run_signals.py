@@ -26,6 +26,8 @@ def signal(
     run_id: Id,
     sent: Annotated[Signal, typer.Argument(metavar="SIGNAL", case_sensitive=False)],
     step: Annotated[str | None, typer.Option(help="Job to retry, for RETRY_STEP.")] = None,
+    message: Annotated[str | None, typer.Option(help="Message to decide, for DECIDE.")] = None,
+    variant: Annotated[str | None, typer.Option(help="Variant to choose, for DECIDE.")] = None,
     signal_id: Annotated[
         str | None,
         typer.Option(
@@ -34,17 +36,20 @@ def signal(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Send a run a signal: APPROVE, PAUSE, RESUME, CANCEL, ADVANCE, or RETRY_STEP with --step.
+    """Send a run a signal: APPROVE, PAUSE, RESUME, CANCEL, ADVANCE, RETRY_STEP with --step, or
+    DECIDE with --message and --variant.
 
     The decision on it is recorded in the run's log (`outrider run events RUN`).
     """
-    asked = AskedSignal(sent, signal_id or str(uuid4()), step)
+    asked = AskedSignal(sent, signal_id or str(uuid4()), step, message, variant)
 
     async def here(outrider: Outrider) -> Document:
         answer = await outrider.run_signaller.signal(operator(), RunId(run_id), asked)
         return document_of(SignalDone.of(answer))
 
     body = {"signal": sent.value, "stepId": step, "signalId": asked.signal_id}
+    if asked.message_id is not None or asked.variant is not None:
+        body |= {"messageId": message, "variant": variant}
     done = execute(
         context,
         here,

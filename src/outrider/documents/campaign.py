@@ -14,10 +14,10 @@ from outrider.documents import Problems, load_json
 from outrider.documents.audience import AudienceReader, read_audience
 from outrider.documents.campaign_messages import CampaignContext
 from outrider.documents.campaign_model import CampaignModel, LocalCampaignModel
+from outrider.documents.message_texts import note_shared_scripts
 from outrider.documents.templates import TemplateCheck
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition
 from outrider.domain.recipients import Recipient
-from outrider.domain.states import Channel
 from outrider.limits.campaigns import DOCUMENT_MAX_BYTES
 
 PHASES = (
@@ -66,7 +66,7 @@ def parse_campaign(
     except ValidationError as error:
         problems.add_all(error)
     message_ids = _message_ids(given, problems)
-    _note_shared_scripts(given, problems)
+    note_shared_scripts(given, problems)
     recipients = _inline_recipients(given, message_ids, problems)
     if problems or document is None:
         raise problems.error()
@@ -94,27 +94,6 @@ def _message_ids(given: object, problems: Problems) -> frozenset[str]:
             same = f"messages[{first[message_id]}].id"
             problems.add(f"messages[{index}].id", f"is the same as {same}")
     return frozenset(first)
-
-
-def _note_shared_scripts(given: object, problems: Problems) -> None:
-    """Calls are identified by their script's version: of two messages with the same one, the second
-    would never be delivered."""
-    messages = given.get("messages") if isinstance(given, dict) else None
-    first: dict[str, tuple[int, object]] = {}
-    for index, message in enumerate(messages if isinstance(messages, list) else ()):
-        if not isinstance(message, dict) or message.get("channel") != Channel.VOICE:
-            continue
-        version, message_id = message.get("scriptVersion"), message.get("id")
-        if not isinstance(version, str):
-            continue
-        earlier, other_id = first.setdefault(version, (index, message_id))
-        if earlier != index:
-            problems.add(
-                f"messages[{index}].scriptVersion",
-                f"is the same as messages[{earlier}].scriptVersion, so that the calls of"
-                f" '{other_id}' and '{message_id}' could not be distinguished; give each its own,"
-                " or none",
-            )
 
 
 def _inline_recipients(

@@ -10,12 +10,13 @@ from pydantic import AfterValidator, Field, ValidationInfo, field_validator
 from outrider.documents import Document, key_field, one_line
 from outrider.documents.audience import source_problem
 from outrider.documents.templates import Body, Subject, TemplateContext
+from outrider.documents.variants import Variants, check_variants
 from outrider.domain.campaigns import Message
 from outrider.domain.errors import InvalidInput
 from outrider.domain.mailbox import USUAL_HEAD, MailHead, mailbox
 from outrider.domain.purposes import Purpose, checked_topic
 from outrider.domain.states import Channel
-from outrider.limits.campaigns import MESSAGES_MAX_BYTES, NAME_MAX_CHARACTERS
+from outrider.limits.campaigns import NAME_MAX_CHARACTERS
 
 CHANNELS_WITH_SUBJECT = frozenset({Channel.EMAIL, Channel.PUSH})
 
@@ -62,6 +63,7 @@ class MessageDocument(Document):
     transactional: bool | None = None
     sender: Annotated[Sender | None, Field(alias="from")] = None
     reply_to: Sender | None = None
+    variants: Variants = Field(default=[])
 
     @field_validator("sender", "reply_to")
     @classmethod
@@ -69,6 +71,14 @@ class MessageDocument(Document):
         if sender is not None and info.data.get("channel") not in (Channel.EMAIL, None):
             raise ValueError("is only allowed for the channel email")
         return sender
+
+    @field_validator("variants")
+    @classmethod
+    def _can_be_told_apart(cls, variants: Variants, info: ValidationInfo) -> Variants:
+        if variants:
+            own = (info.data.get(name) for name in ("channel", "subject", "body", "script_version"))
+            check_variants(variants, *own)
+        return variants
 
     @field_validator("subject")
     @classmethod
@@ -105,6 +115,7 @@ class MessageDocument(Document):
             self.script_version,
             purpose,
             head,
+            tuple(each.variant(self.subject, self.body) for each in self.variants),
         )
 
 
@@ -129,16 +140,3 @@ class AudienceDocument(Document):
         if wrong := source_problem(root / source):
             raise ValueError(wrong)
         return source
-
-
-def small_together(given: object) -> object:
-    """Before any of them is compiled."""
-    messages = given if isinstance(given, list) else []
-    bodies = [each.get("body") for each in messages if isinstance(each, dict)]
-    size = sum(len(body.encode(errors="surrogatepass")) for body in bodies if isinstance(body, str))
-    if size > MESSAGES_MAX_BYTES:
-        raise ValueError(
-            f"must have bodies of at most {MESSAGES_MAX_BYTES:,} bytes together, not {size:,};"
-            " split the campaign"
-        )
-    return given

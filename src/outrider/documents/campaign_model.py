@@ -13,15 +13,16 @@ from outrider.documents.campaign_messages import (
     MessageDocument,
     Sender,
     Topic,
-    small_together,
 )
 from outrider.documents.instants import instant, known_zone, local_time
+from outrider.documents.message_texts import small_together
 from outrider.documents.rollout import (
     ROLLOUT_LIMITS,
     RolloutStepDocument,
     check_channels,
     check_steps,
 )
+from outrider.documents.variants import WinnerDocument, check_winner
 from outrider.domain.campaigns import (
     LAUNCH,
     RATED_FROM_MESSAGES,
@@ -98,6 +99,17 @@ class CampaignModel(Document):
         default=[]
     )
     pause_on: _PauseOn | None = None
+    winner: WinnerDocument | None = None
+
+    @field_validator("winner")
+    @classmethod
+    def _has_a_test(
+        cls, winner: WinnerDocument | None, info: ValidationInfo
+    ) -> WinnerDocument | None:
+        if winner is not None and {"messages", "rollout"} <= info.data.keys():
+            varied = (message.variants for message in info.data["messages"])
+            check_winner(winner, info.data["rollout"], varied)
+        return winner
 
     @field_validator("rollout")
     @classmethod
@@ -162,6 +174,7 @@ class CampaignModel(Document):
             self._pause_on(),
             local,
             tuple(step.step() for step in self.rollout),
+            None if self.winner is None else self.winner.rule(),
         )
 
     def _pause_on(self) -> PauseOn | None:

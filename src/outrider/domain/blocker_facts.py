@@ -32,6 +32,7 @@ class BlockerCode(StrEnum):
     ENGINE_DOWN = "ENGINE_DOWN"
     DATABASE_RESTORED = "DATABASE_RESTORED"
     ROLLOUT_HOLD = "ROLLOUT_HOLD"
+    AWAITING_WINNER = "AWAITING_WINNER"
 
 
 FAULTS = frozenset(
@@ -168,6 +169,8 @@ class RunFacts:
     doubts: Doubts | None = None
     held: Sequence[HeldByPolicy] = ()
     rollout: Sequence[StepProgress] = ()
+    without_winner: Sequence[str] = ()
+    """Messages whose variants were tested, and none was chosen yet."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,6 +126,18 @@ def rollout_hold(run: RunFacts, step: StepProgress) -> Blocker:
     )
 
 
+def awaiting_winner(run: RunFacts, since: datetime) -> Blocker:
+    messages = " and ".join(f"'{each}'" for each in run.without_winner)
+    return Blocker(
+        BlockerCode.AWAITING_WINNER,
+        since,
+        f"The variants of {messages} were tested, and the last step of the rollout waits until one"
+        " is chosen.",
+        f"Compare them with `outrider campaign variants {run.campaign_id}`, then choose one:"
+        f" `outrider campaign decide {run.campaign_id} MESSAGE VARIANT`.",
+    )
+
+
 BY_EVIDENCE = {
     Settles.RECEIPT: "by a receipt of its provider",
     Settles.KEY: "by repeating the call under its key",

@@ -16,7 +16,7 @@ from outrider.domain.blocker_facts import (
     RunFacts,
     Surroundings,
 )
-from outrider.domain.rollouts import holding
+from outrider.domain.rollouts import StepProgress, holding
 from outrider.domain.targets import DoorState
 
 THROTTLE_SHOWN_SECONDS = 2.0
@@ -41,10 +41,18 @@ def run_blockers(run: RunFacts, around: Surroundings, now: datetime) -> list[Blo
         found = [words.held_by_policy(run.held)]
     step = holding(run.rollout)
     if not found and step is not None and not _has_work(run.jobs):
-        found = [words.rollout_hold(run, step)]
+        found = [_held(run, step, now)]
     if not found and run.doubts is not None and not _has_work(run.jobs):
         return _doubts(run.doubts, around, now, run.id)
     return found
+
+
+def _held(run: RunFacts, step: StepProgress, now: datetime) -> Blocker:
+    """At the last step but one, the hold may be over, and only a winner be missing."""
+    until, is_last = step.hold_until, step.step == len(run.rollout) - 1
+    if until is not None and until <= now and is_last and run.without_winner:
+        return words.awaiting_winner(run, until)
+    return words.rollout_hold(run, step)
 
 
 def message_blockers(

@@ -1,7 +1,7 @@
 """What a team wants sent: a campaign's definition, as plain values the deployer can plan from."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from outrider.domain.ids import AssetId, CampaignId
@@ -11,6 +11,7 @@ from outrider.domain.markup import is_html
 from outrider.domain.purposes import UNSTATED, Purpose
 from outrider.domain.rollouts import RolloutStep
 from outrider.domain.states import Channel
+from outrider.domain.variants import Variant, WinnerRule
 
 LAUNCH = "launch"
 
@@ -37,10 +38,27 @@ class Message:
     purpose: Purpose = UNSTATED
     """Defaults to its campaign's."""
     head: MailHead = USUAL_HEAD
+    variants: tuple[Variant, ...] = ()
+    """Then one of these texts is sent instead of its own."""
+    variant: str | None = None
+    """Which of them this is."""
 
     @property
     def is_html(self) -> bool:
         return self.channel is Channel.EMAIL and is_html(self.body)
+
+    @property
+    def texts(self) -> "tuple[Message, ...]":
+        """What is sent of it: itself, or each of its variants, under the same id."""
+        if not self.variants:
+            return (self,)
+        return tuple(
+            replace(
+                self, subject=each.subject, body=each.body, script_version=each.script_version,
+                variants=(), variant=each.id,
+            )
+            for each in self.variants
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +115,18 @@ class CampaignDefinition:
     """Then `scheduled_for` is when that time comes somewhere for the first time."""
     rollout: tuple[RolloutStep, ...] = ()
     """Empty: everybody is sent to at once."""
+    winner: WinnerRule | None = None
+    """Who chooses the variant of the rollout's last step. None: every step has all variants."""
+
+    @property
+    def texts(self) -> tuple[Message, ...]:
+        """Of all messages, with their variants."""
+        return tuple(text for message in self.messages for text in message.texts)
+
+    @property
+    def awaiting_step(self) -> int | None:
+        """The step of the rollout that waits for a winner."""
+        return len(self.rollout) if self.winner is not None else None
 
 
 @dataclass(frozen=True, slots=True)

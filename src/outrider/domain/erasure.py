@@ -161,18 +161,20 @@ def address_hash(salt: bytes, address: str) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class DrawnRange:
-    """Which draws of a run that goes on belong to one step of its rollout."""
+    """Which draws of a run that goes on belong to one step of its rollout, or to one variant of a
+    message."""
 
-    run_id: str
+    salt: str
     first: int
     last: int
 
 
 def replacement(seed: str, recipient_id: str, ranges: Sequence[DrawnRange]) -> str:
-    """What a recipient is called from now on: in every rollout under way in the step it was in."""
-    wanted = [each for each in ranges if each.first <= draw(each.run_id, recipient_id) <= each.last]
+    """What a recipient is called from now on: in every launch under way in the step and
+    the variant it was in."""
+    wanted = [each for each in ranges if each.first <= draw(each.salt, recipient_id) <= each.last]
     for number in range(DRAWS_TRIED):
         name = f"{PREFIX}{seed}" if not number else f"{PREFIX}{seed}-{number}"
-        if all(each.first <= draw(each.run_id, name) <= each.last for each in wanted):
+        if all(each.first <= draw(each.salt, name) <= each.last for each in wanted):
             return name
     return f"{PREFIX}{seed}"

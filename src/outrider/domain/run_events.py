@@ -31,6 +31,8 @@ class RunEventType(StrEnum):
     ROLLOUT_STEP_RELEASED = "RolloutStepReleased"
     ROLLOUT_STEP_ENDED = "RolloutStepEnded"
     ROLLOUT_HALTED = "RolloutHalted"
+    VARIANTS_PLANNED = "VariantsPlanned"
+    WINNER_CHOSEN = "WinnerChosen"
 
 
 class Emitter(StrEnum):
@@ -58,12 +60,15 @@ EMITTERS = {
     RunEventType.ROLLOUT_STEP_RELEASED: Emitter.ENGINE,
     RunEventType.ROLLOUT_STEP_ENDED: Emitter.ENGINE,
     RunEventType.ROLLOUT_HALTED: Emitter.ENGINE,
+    RunEventType.VARIANTS_PLANNED: Emitter.PLANNER,
+    RunEventType.WINNER_CHOSEN: Emitter.ENGINE,
 }
 """Which source may report what; any other source is refused."""
 
 FIRST_LOGICAL_ATTEMPT = 1
 SIGNAL_STEP = "signal:"
 ROLLOUT_STEP = "rollout:"
+WINNER_STEP = "winner:"
 
 
 def signal_step(number: int) -> str:
@@ -75,6 +80,11 @@ def rollout_step(number: int, why: str = "") -> str:
     """The identity of a step of a run's rollout, likewise; a step may be halted for several
     reasons, each once."""
     return f"{ROLLOUT_STEP}{number}" + (f":{why}" if why else "")
+
+
+def winner_step(message_id: str) -> str:
+    """The identity of a message's winner, likewise."""
+    return f"{WINNER_STEP}{message_id}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,6 +12,8 @@ class Signal(StrEnum):
     RETRY_STEP = "RETRY_STEP"
     ADVANCE = "ADVANCE"
     """Release the next step of its rollout now."""
+    DECIDE = "DECIDE"
+    """Choose the variant of a message that its last step is sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,9 @@ class AskedSignal:
     signal: Signal
     signal_id: str
     step_id: str | None = None
+    message_id: str | None = None
+    variant: str | None = None
+    """Of DECIDE, with the message."""
 
 
 @dataclass(frozen=True, slots=True)

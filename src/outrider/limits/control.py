@@ -28,6 +28,7 @@ class ControlLimits:
     reconcile_runs_page: int = 50
     rollout_look_seconds: float = 2.0
     rollouts_page: int = 100
+    winner_look_seconds: float = 60.0
     reconcile_workspaces: int = 1_000
     lost_leases_kept_seconds: float = 3_600.0
     lost_leases_forgotten: int = 1_000

@@ -24,7 +24,7 @@ class HttpValidation:
         self._seconds = seconds
 
     async def plan(self, context: PhaseContext) -> Sequence[PhaseJobPlan]:
-        links = links_of(context.definition.messages)
+        links = links_of(context.definition.texts)
         found = [
             *(("ask", link) for link in links.known),
             *(("skip", link) for link in links.templated),

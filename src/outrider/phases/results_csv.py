@@ -20,6 +20,7 @@ COLUMNS = (
     "updatedAt",
     "delivery",
     "deliveryReason",
+    "variant",
 )
 
 # A spreadsheet evaluates a cell that begins with these. Some convert the wide forms to the others.

@@ -78,6 +78,8 @@ class ResultLine(NamedTuple):
     delivery: str = "none"
     """Its delivery, as reported by receipts."""
     delivery_reason: str = ""
+    variant: str | None = None
+    """Of its message, where that has variants."""
 
 
 class PhaseContext(Protocol):

@@ -14,6 +14,7 @@ from outrider.domain.phases import Action
 from outrider.domain.recipients import Recipient, recipient
 from outrider.domain.rollouts import RolloutStep
 from outrider.domain.states import TERMINAL_RUNS, Channel, RunStatus
+from outrider.domain.variants import WinnerRule
 from outrider.kernel.transactions import accountings
 from outrider.kernel.transactions.phase_controls import Control
 from outrider.kernel.transactions.run_records import RunRecord
@@ -98,6 +99,7 @@ async def launch(
     local_launch: LocalLaunch | None = None,
     rollout: tuple[RolloutStep, ...] = (),
     pause_on: PauseOn | None = None,
+    winner: WinnerRule | None = None,
 ) -> RunId:
     """Create a campaign of these messages and deploy its launch."""
     definition = CampaignDefinition(
@@ -109,6 +111,7 @@ async def launch(
         pause_on=pause_on,
         local_launch=local_launch,
         rollout=rollout,
+        winner=winner,
     )
     campaign_id, _ = await outrider.deployer.create(DEFAULT_SCOPE, definition, recipients, ACTOR)
     started = await outrider.phase_controller.control(

@@ -387,8 +387,8 @@ def test_who_is_erased_stays_in_the_same_step_of_a_rollout() -> None:
         name = f"lead-{number}"
         renamed = replacement(f"seed-{number}", name, ranges)
         for each in ranges:
-            was = each.first <= draw(each.run_id, name) <= each.last
-            assert was == (each.first <= draw(each.run_id, renamed) <= each.last)
+            was = each.first <= draw(each.salt, name) <= each.last
+            assert was == (each.first <= draw(each.salt, renamed) <= each.last)
 
 
 def test_a_record_with_a_second_address_of_its_own_is_another_person() -> None:

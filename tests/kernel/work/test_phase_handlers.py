@@ -808,6 +808,7 @@ async def test_results_are_written_page_by_page_and_can_be_read_back() -> None:
         "updatedAt": "2026-12-01T09:00:00Z",
         "delivery": "none",
         "deliveryReason": "",
+        "variant": "",
     }
 
 

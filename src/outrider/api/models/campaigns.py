@@ -7,6 +7,12 @@ from pydantic import Field
 
 from outrider.api.models.common import AccountingAnswer, Answer, Success
 from outrider.api.models.rollouts import PlannedStepAnswer
+from outrider.api.models.variants import (
+    VariantAnswer,
+    WinnerRuleAnswer,
+    variants_document,
+    winner_document,
+)
 from outrider.domain.campaign_states import CampaignState
 from outrider.domain.campaigns import LAUNCH, RATED_FROM_MESSAGES
 from outrider.domain.purposes import TOPIC_PATTERN
@@ -132,6 +138,9 @@ class MessageAnswer(Answer):
     script_version: str | None
     topic: str | None = Field(default=None, description="Null means that of the campaign.")
     transactional: bool | None = Field(default=None, description="Null means that of the campaign.")
+    variants: list[VariantAnswer] = Field(
+        default=[], description="Each recipient is sent one of these instead."
+    )
 
 
 class StepRetriesAnswer(Answer):
@@ -184,6 +193,9 @@ class CampaignAnswer(Answer):
     rollout: list[PlannedStepAnswer] = Field(
         default=[], description="The steps of the launch; empty if everybody is sent to at once."
     )
+    winner: WinnerRuleAnswer | None = Field(
+        default=None, description="Who chooses the variant of the rollout's last step."
+    )
     recipients: int
     last_sequence: int
     created_at: datetime
@@ -231,6 +243,7 @@ def campaign_document() -> dict[str, Any]:
                 "type": ["boolean", "null"],
                 "description": "Overrides that of the campaign.",
             },
+            "variants": variants_document(),
         },
     }
     return {
@@ -290,6 +303,7 @@ def campaign_document() -> dict[str, Any]:
                 },
                 "examples": [[{"percent": 1, "holdMinutes": 10}, {"percent": 100}]],
             },
+            "winner": winner_document(),
             "pauseOn": {
                 "type": ["object", "null"],
                 "description": "Shares of the messages; with a higher rate the launch is paused.",

@@ -70,6 +70,7 @@ class ItemLine(Answer):
         default=None,
         description="If the last attempt went to a fallback: which; only where one item is read.",
     )
+    variant: str | None = Field(default=None, description="Of its message, if that has variants.")
     created_at: datetime
     updated_at: datetime
     delivery: DeliveryAnswer
@@ -158,6 +159,7 @@ def item_fields(item: Item) -> dict[str, Any]:
         "event_id": item.event_id,
         "waits_for": item.waits_for,
         "called_target": item.called_target,
+        "variant": item.variant,
         "created_at": item.created_at,
         "updated_at": item.updated_at,
         "delivery": DeliveryAnswer.of(item.delivery),

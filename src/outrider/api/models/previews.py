@@ -24,6 +24,10 @@ class PreviewBody(Document):
         Annotated[Line, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)] | None,
         Field(description="Defaults to the first message."),
     ] = None
+    variant: Annotated[
+        Annotated[Line, Field(min_length=1, max_length=NAME_MAX_CHARACTERS)] | None,
+        Field(description="Of a message with variants; defaults to the first."),
+    ] = None
 
 
 class DryRunBody(Document):
@@ -35,6 +39,7 @@ class DryRunBody(Document):
 class Preview(Answer):
     campaign_id: str
     message_id: str
+    variant: str | None = None
     channel: Channel
     recipient_id: str
     address: str | None
@@ -54,14 +59,21 @@ class Preview(Answer):
 
 class MessageDryRun(Answer):
     message_id: str
+    variant: str | None = Field(
+        default=None, description="Set for a retry, in which everybody keeps their variant."
+    )
     channel: Channel
     would_send: int
-    would_fail: int = Field(description="Among the rendered messages.")
+    would_fail: int = Field(
+        description="Among the rendered messages; of several variants, with the one that fails"
+        " most often."
+    )
     skipped: dict[str, int]
 
 
 class DryRunFailure(Answer):
     message_id: str
+    variant: str | None = None
     reason: str
     detail: str
     recipients: int = Field(description="How many of the rendered messages would fail this way.")

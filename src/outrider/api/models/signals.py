@@ -8,7 +8,7 @@ from outrider.api.models.common import Line, Success
 from outrider.documents import Document
 from outrider.domain.signals import Signal
 from outrider.kernel.transactions.signal_scripts import SignalAnswer
-from outrider.limits.campaigns import SIGNAL_ID_MAX_CHARACTERS
+from outrider.limits.campaigns import NAME_MAX_CHARACTERS, SIGNAL_ID_MAX_CHARACTERS
 
 
 class SignalBody(Document):
@@ -19,6 +19,18 @@ class SignalBody(Document):
         default=None,
         max_length=SIGNAL_ID_MAX_CHARACTERS,
         description="The job to retry, for RETRY_STEP.",
+    )
+    message_id: Line | None = Field(
+        default=None,
+        min_length=1,
+        max_length=NAME_MAX_CHARACTERS,
+        description="The message whose variant is chosen, for DECIDE.",
+    )
+    variant: Line | None = Field(
+        default=None,
+        min_length=1,
+        max_length=NAME_MAX_CHARACTERS,
+        description="The variant that the last step of the rollout is sent, for DECIDE.",
     )
     signal_id: Line | None = Field(
         default=None,

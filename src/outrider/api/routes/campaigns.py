@@ -58,7 +58,7 @@ async def create(request: Request, outrider: Wired, asker: Asker) -> Response:
                 campaign_id, size = await outrider.deployer.create(
                     asker.scope, definition, recipients, asker.actor
                 )
-            warnings = await outrider.previewer.warnings(campaign_id, definition.messages, size)
+            warnings = await outrider.previewer.warnings(campaign_id, definition.texts, size)
             created = CampaignCreated(
                 campaign_id=campaign_id,
                 name=definition.name,
@@ -141,6 +141,10 @@ async def preview(
 ) -> Preview:
     asked = body or PreviewBody()
     found = await outrider.previewer.preview(
-        asker.scope, CampaignId(campaign_id), asked.recipient_id, asked.message_id
+        asker.scope,
+        CampaignId(campaign_id),
+        asked.recipient_id,
+        asked.message_id,
+        asked.variant,
     )
     return Preview.model_validate(found)

@@ -19,10 +19,11 @@ from outrider.api.models.runs import (
     RunLine,
     ThroughputAnswer,
 )
+from outrider.api.models.variants import RunVariantsAnswer
 from outrider.api.route import api_router
 from outrider.domain.ids import CampaignId, RunId
 from outrider.domain.states import ItemStatus
-from outrider.kernel.transactions import run_pictures
+from outrider.kernel.transactions import run_pictures, variants
 from outrider.kernel.transactions.ledger_pages import LedgerPosition
 from outrider.kernel.transactions.paging import FIRST, LAST
 from outrider.limits.api import ApiLimits
@@ -69,6 +70,16 @@ async def show(
         run_pictures.picture(asker.scope, RunId(run_id), reasons=reasons)
     )
     return RunAnswer.whole(*picture, await outrider.blocker_finder.of_run(RunId(run_id)))
+
+
+@router.get(
+    "/runs/{run_id}/variants",
+    operation_id="getVariants",
+    summary="Get the A/B variants of a run's messages with their figures",
+)
+async def variants_of(run_id: str, outrider: Wired, asker: Asker) -> RunVariantsAnswer:
+    rule, found = await outrider.store.read(variants.of_run(asker.scope, RunId(run_id)))
+    return RunVariantsAnswer.of(run_id, rule, found)
 
 
 @router.get(

@@ -44,6 +44,16 @@ class CampaignControls:
     )
     NO_RUN = "the launch of campaign {campaign_id} has not been started"
     ADVANCED = "the next step of the rollout is [green]released[/green]  run {run_id}"
+    DECIDED = "the last step is sent [green]{variant}[/green] of {message_id}  run {run_id}"
+    DECIDED_BEFORE = "{variant} of {message_id} was chosen before  run {run_id}"
+    NO_VARIANTS = "no message of this launch has variants  run {run_id}"
+    VARIANTS = "[bold]{message_id}[/bold]{note}"
+    VARIANTS_AWAIT = ": the last step waits until one is chosen"
+    VARIANTS_WINNER = ": {variant} was chosen by {decided_by}"
+    VARIANT = (
+        "  {variant}: {items:,} assigned, {sent:,} sent; delivered {delivered:.1%},"
+        " read {read:.1%}, replied {replied:.1%}"
+    )
     NOT_ADVANCED = "every step of the rollout was released before  run {run_id}"
     ALL_NEEDS_WORK = "--all can only be used with --work"
     WORK_IS_LOCAL = "--work runs on this machine and cannot be used with --server"

@@ -14,6 +14,7 @@ NEEDED = {
     Signal.CANCEL: KeyScope.OPERATE,
     Signal.RETRY_STEP: KeyScope.OPERATE,
     Signal.ADVANCE: KeyScope.OPERATE,
+    Signal.DECIDE: KeyScope.OPERATE,
 }
 
 

@@ -1,19 +1,23 @@
 """The rollout keeper: takes launches from one step of their rollout to the next.
 
 A step ends when everything of it was sent; then it is held. Its hold over, the next step is
-released, unless a rate of the run is above its limit: then the run is paused, and says which. It
-keeps no state in memory, and any number may run at once.
+released, unless a rate of the run is above its limit: then the run is paused, and says which. A
+step that waits for a winner among variants is released once one is chosen, by receipts or by a
+person. The keeper keeps no state in memory, and any number may run at once.
 """
+
+from datetime import datetime, timedelta
 
 import structlog
 
 from outrider.domain.campaigns import LAUNCH
 from outrider.domain.errors import OutriderError, StoreError
+from outrider.domain.ids import RunId
 from outrider.domain.phases import Action
 from outrider.domain.signals import Signal
 from outrider.kernel.control.phase_controller import PhaseController
 from outrider.kernel.foundation import Foundation
-from outrider.kernel.transactions import pause_rates, rollouts
+from outrider.kernel.transactions import pause_rates, rollouts, variants
 from outrider.kernel.transactions.paging import FIRST
 from outrider.kernel.transactions.phase_controls import Control
 from outrider.kernel.transactions.rollouts import OpenRollout
@@ -36,6 +40,7 @@ class RolloutKeeper:
         self._limits = foundation.limits
         self._controller = controller
         self._engine_notifier = engine_notifier
+        self._compared_at: dict[RunId, datetime] = {}
 
     async def run(self) -> None:
         """The loop of the role; runs until cancelled."""
@@ -70,8 +75,31 @@ class RolloutKeeper:
         hold_until = at.progress.hold_until
         if not at.has_next or (hold_until is not None and now < hold_until):
             await self._paused(at)
-        elif not await self._paused(at, at_hold_end=True):
+        elif not await self._paused(at, at_hold_end=True) and await self._has_winners(at):
             await self._release(at)
+
+    async def _has_winners(self, at: OpenRollout) -> bool:
+        """Whether every variant of the next step is chosen, or receipts choose it now. If they do
+        not decide, they are asked again a while later, unless a person was faster."""
+        if not at.awaits_winner:
+            self._compared_at.pop(at.run_id, None)
+            return True
+        now = self._clock.now()
+        again = timedelta(seconds=self._limits.winner_look_seconds)
+        if now < self._compared_at.get(at.run_id, now - again) + again:
+            return False
+        self._compared_at[at.run_id] = now
+        chosen, figures = await self._store.read(
+            variants.leaders(at.scope, at.campaign_id, at.run_id)
+        )
+        for each in chosen:
+            found = variants.Leader(at.run_id, each, figures)
+            if await self._store.write(rollouts.choose_by_receipts(at, found, now)):
+                log.info(
+                    "winner_chosen", run_id=at.run_id, message=each.message_id, variant=each.variant
+                )
+        waiting = (await self._store.read(variants.undecided([at.run_id]))).get(at.run_id)
+        return not waiting
 
     async def _release(self, at: OpenRollout) -> None:
         if await self._store.write(rollouts.release_by_plan(at, self._clock.now())):

@@ -1,4 +1,4 @@
-"""The run signaller: APPROVE, PAUSE, RESUME, CANCEL, RETRY_STEP, ADVANCE; authorised, recorded.
+"""The run signaller: APPROVE, PAUSE, RESUME, CANCEL, RETRY_STEP, ADVANCE, DECIDE; authorised.
 
 Each signal has one decision in its run's log. The decision itself changes no status; its effects
 have their own events in the same transaction. A repeated signal id gets the same decision again.
@@ -77,11 +77,7 @@ class RunSignaller:
             # Not under its id: the id stays available to an authorised caller.
             await self._refusals.record(run_id, asked, principal.actor, denied, under_id=False)
             raise denied
-        if (asked.signal is Signal.RETRY_STEP) != (asked.step_id is not None):
-            raise InvalidInput(
-                "stepId is required for RETRY_STEP and not allowed for other signals",
-                [Problem("stepId", "is required for RETRY_STEP only")],
-            )
+        _check_fields(asked)
         try:
             changed = await self._carry_out(principal, run, asked)
         except (Conflict, NotFound) as refused:
@@ -130,6 +126,10 @@ class RunSignaller:
                 )
             case Signal.ADVANCE:
                 changed = await self._written(lambda: self._scripts.advance(principal, run, asked))
+            case Signal.DECIDE:
+                changed = await self._written(
+                    lambda: self._scripts.decide_winner(principal, run, asked)
+                )
             case other:
                 assert_never(other)
         if changed:
@@ -144,3 +144,17 @@ class RunSignaller:
     async def _written(self, script: Callable[[], Transaction[bool]]) -> bool:
         """A signal id identifies one signal."""
         return await tried_again(self._store, script, self._clock, self._limits)
+
+
+def _check_fields(asked: AskedSignal) -> None:
+    if (asked.signal is Signal.RETRY_STEP) != (asked.step_id is not None):
+        raise InvalidInput(
+            "stepId is required for RETRY_STEP and not allowed for other signals",
+            [Problem("stepId", "is required for RETRY_STEP only")],
+        )
+    for name, given in (("messageId", asked.message_id), ("variant", asked.variant)):
+        if (asked.signal is Signal.DECIDE) != (given is not None):
+            raise InvalidInput(
+                f"{name} is required for DECIDE and not allowed for other signals",
+                [Problem(name, "is required for DECIDE only")],
+            )

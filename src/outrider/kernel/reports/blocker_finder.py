@@ -91,6 +91,7 @@ class BlockerFinder:
                 facts.doubts.get(run.id),
                 facts.held.get(run.id, []),
                 facts.rollouts.get(run.id, []),
+                facts.without_winner.get(run.id, []),
                 conditions,
             )
             for run in facts.runs
@@ -170,6 +171,7 @@ class BlockerFinder:
         doubts: Doubts | None,
         held: Sequence[HeldByPolicy],
         rollout: Sequence[StepProgress],
+        without_winner: Sequence[str],
         conditions: _Conditions,
     ) -> JudgedBlockers:
         jobs = [await self._at_target(run.scope, each, conditions) for each in waiting]
@@ -186,6 +188,7 @@ class BlockerFinder:
             doubts,
             held,
             rollout,
+            without_winner,
         )
         found = run_blockers(facts, conditions.around, conditions.now)
         return JudgedBlockers(run, found, waiting, jobs)

@@ -4,6 +4,7 @@ The result lists who would fail in rendering and why, so a misspelt variable is 
 anything is sent, with the same errors that the items would have.
 """
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
@@ -42,6 +43,7 @@ Variables = Callable[[str], set[str]]
 @dataclass
 class RenderFailure:
     message_id: str
+    variant: str | None
     reason: str
     detail: str
     recipients: int = 0
@@ -55,26 +57,30 @@ class LaunchRehearsal:
 
     messages: int
     rendered: int = 0
-    rendered_of: dict[str, int] = field(default_factory=dict)
-    """Counts by message."""
-    failures: dict[tuple[str, str, str], RenderFailure] = field(default_factory=dict)
-    failed: dict[str, int] = field(default_factory=dict)
-    """Counts by message, including failures beyond those listed individually."""
+    rendered_of: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    """Counts by message and variant."""
+    failures: dict[tuple[str, str | None, str, str], RenderFailure] = field(default_factory=dict)
+    failed: Counter[tuple[str, str | None]] = field(default_factory=Counter)
+    """Likewise, including failures beyond those listed individually."""
+
+    def failed_of(self, message: Message) -> int:
+        """Everybody was rendered with every variant: at most so many fail with theirs."""
+        return max((self.failed[text.id, text.variant] for text in message.texts), default=0)
 
     def left(self, message: Message) -> int:
         """How many of this message are still to be rendered: a first message that used up the
         whole sample would hide the mistakes of the others."""
         share = max(1, DRY_RUN_RENDERED_MAX // max(1, self.messages))
-        return max(0, share - self.rendered_of.get(message.id, 0))
+        return max(0, share - self.rendered_of[message.id, message.variant])
 
     def note(self, message: Message, member: Member, text: Rendered | RenderProblem) -> None:
         self.rendered += 1
-        self.rendered_of[message.id] = self.rendered_of.get(message.id, 0) + 1
+        self.rendered_of[message.id, message.variant] += 1
         wrong = _wrong(text)
         if wrong is None:
             return
-        self.failed[message.id] = self.failed.get(message.id, 0) + 1
-        key = (message.id, *wrong)
+        self.failed[message.id, message.variant] += 1
+        key = (message.id, message.variant, *wrong)
         if key not in self.failures and len(self.failures) < DRY_RUN_FAILURES_MAX:
             self.failures[key] = RenderFailure(*key)
         failure = self.failures.get(key)
@@ -118,7 +124,7 @@ class LaunchRehearser:
         campaign_id: CampaignId,
         jobs: Sequence[tuple[LeftOver, Message]],
     ) -> LaunchRehearsal:
-        rehearsal = LaunchRehearsal(len({message.id for _, message in jobs}))
+        rehearsal = LaunchRehearsal(len({(each.id, each.variant) for _, each in jobs}))
         for job, message in jobs:
             if rehearsal.left(message):
                 members = await self._store.read(previews.left_members(campaign_id, message, job))
@@ -142,9 +148,10 @@ class LaunchRehearser:
             if members and absent:
                 names = ", ".join(f"`{name}`" for name in absent[:REHEARSED_COLUMNS_MAX])
                 known = ", ".join(sorted(columns)[:REHEARSED_COLUMNS_MAX]) or "none"
+                which = f", variant {message.variant}" if message.variant else ""
                 warnings.append(
-                    f"message {message.id}: {names} is in no column of the first {len(members):,}"
-                    f" recipients; their columns are {known}"
+                    f"message {message.id}{which}: {names} is in no column of the first"
+                    f" {len(members):,} recipients; their columns are {known}"
                 )
         return warnings
 

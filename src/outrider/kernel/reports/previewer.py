@@ -38,9 +38,10 @@ class Previewer:
         campaign_id: CampaignId,
         recipient_id: str | None = None,
         message_id: str | None = None,
+        variant: str | None = None,
     ) -> dict[str, object]:
         message, reader = await self._store.read(
-            previews.chosen(scope, campaign_id, recipient_id, message_id)
+            previews.chosen(scope, campaign_id, recipient_id, message_id, variant)
         )
         kind = address_kind(message.channel)
         address = reader.address(kind)
@@ -52,6 +53,7 @@ class Previewer:
         return {
             "campaignId": campaign_id,
             "messageId": message.id,
+            "variant": message.variant,
             "channel": message.channel.value,
             "recipientId": reader.recipient_id,
             "address": address,
@@ -82,7 +84,7 @@ class Previewer:
         """Counts by message, with who would fail and why; nothing is written or called."""
         counted = await self._store.read(previews.counted(scope, campaign_id, rerun_scope))
         if counted.left is None:
-            messages = [each.message for each in counted.forecasts]
+            messages = [text for each in counted.forecasts for text in each.message.texts]
             rehearsal = await self._rehearser.whole_audience(
                 scope, campaign_id, messages, counted.audience_size
             )
@@ -100,26 +102,28 @@ class Previewer:
 def _dry_run_document(
     campaign_id: CampaignId, counted: Counted, rehearsal: LaunchRehearsal
 ) -> dict[str, object]:
-    failed = rehearsal.failed
     messages = [
         {
             "messageId": each.message.id,
+            "variant": each.message.variant,
             "channel": each.message.channel.value,
-            "wouldSend": each.would_send - failed.get(each.message.id, 0),
-            "wouldFail": failed.get(each.message.id, 0),
+            "wouldSend": each.would_send - rehearsal.failed_of(each.message),
+            "wouldFail": rehearsal.failed_of(each.message),
             "skipped": each.skipped,
         }
         for each in counted.forecasts
     ]
+    failed = sum(rehearsal.failed_of(each.message) for each in counted.forecasts)
     return {
         "campaignId": campaign_id,
         "scope": counted.rerun_scope,
         "messages": messages,
-        "wouldSend": sum(each.would_send for each in counted.forecasts) - sum(failed.values()),
-        "wouldFail": sum(failed.values()),
+        "wouldSend": sum(each.would_send for each in counted.forecasts) - failed,
+        "wouldFail": failed,
         "failures": [
             {
                 "messageId": each.message_id,
+                "variant": each.variant,
                 "reason": each.reason,
                 "detail": each.detail,
                 "recipients": each.recipients,

@@ -10,7 +10,7 @@ from outrider.domain.ids import JobId, OutboxId, RunId, Scope, TenantId, Workspa
 from outrider.domain.rollouts import StepProgress
 from outrider.domain.screen_policies import WaitsFor
 from outrider.domain.targets import DoorState
-from outrider.kernel.transactions import policy_holds, recovery, rollouts, targets
+from outrider.kernel.transactions import policy_holds, recovery, rollouts, targets, variants
 from outrider.kernel.transactions.alerts import AlertCode
 from outrider.kernel.transactions.policy_holds import PolicyHold
 from outrider.kernel.transactions.recovery import Quarantine
@@ -73,6 +73,7 @@ class RunsFacts(NamedTuple):
     doubts: dict[str, Doubts]
     held: dict[RunId, list[HeldByPolicy]]
     rollouts: dict[RunId, list[StepProgress]]
+    without_winner: dict[RunId, list[str]]
 
 
 def runs(
@@ -94,14 +95,16 @@ def runs(
     ]
     doubts: dict[str, Doubts] = {}
     rolling: dict[RunId, list[StepProgress]] = {}
+    without_winner: dict[RunId, list[str]] = {}
     if quiet:
         rolling = yield from rollouts.of_runs(quiet)
+        without_winner = yield from variants.undecided(rolling)
         counted = yield from ask("doubts_of_runs", {"id": quiet})
         doubts = {run_id: Doubts(*rest) for run_id, *rest in counted}
     parked = [run.id for run in found if not run.is_finished and _is_parked(jobs.get(run.id, []))]
     held = (yield from policy_holds.of_runs(parked)) if parked else {}
     by_policy = {run_id: _held(each) for run_id, each in held.items()}
-    return RunsFacts(found, jobs, doubts, by_policy, rolling)
+    return RunsFacts(found, jobs, doubts, by_policy, rolling, without_winner)
 
 
 def _is_parked(waiting: Sequence[WaitingJobs]) -> bool:

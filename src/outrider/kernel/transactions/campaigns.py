@@ -23,6 +23,7 @@ from outrider.domain.purposes import Purpose
 from outrider.domain.rollouts import RolloutStep
 from outrider.domain.states import Channel, PhaseState
 from outrider.domain.times import rfc3339
+from outrider.domain.variants import Variant, WinnerBy, WinnerRate, WinnerRule
 from outrider.kernel.transactions.audit import AuditEntry, record
 from outrider.ports.clock import IdSource
 from outrider.ports.store import Row, Rows, Transaction, ask
@@ -92,10 +93,16 @@ def _insert_assets(
     ids: IdSource,
     now: datetime,
 ) -> Transaction[None]:
+    """Each variant is a version of its message."""
+    versions = [
+        (number, text) for message in messages for number, text in enumerate(message.texts, start=1)
+    ]
+    messages = tuple(text for _, text in versions)
     yield from ask(
         "insert_assets",
         {
             "id": ids.batch(len(messages)),
+            "version": [number for number, _ in versions],
             "message_id": [message.id for message in messages],
             "channel": [message.channel.value for message in messages],
             "submission_target": [message.submission_target for message in messages],
@@ -105,6 +112,7 @@ def _insert_assets(
             "topic": [message.purpose.topic for message in messages],
             "transactional": [message.purpose.transactional for message in messages],
             "mail": [_mail_document(message) for message in messages],
+            "variant": [message.variant for message in messages],
         },
         **scope._asdict(),
         campaign_id=campaign_id,
@@ -127,6 +135,7 @@ def definition_document(definition: CampaignDefinition) -> str:
                 "scriptVersion": message.script_version,
                 **_own_purpose(message, definition),
                 **message.head.as_document(),
+                **_variants(message),
             }
             for message in definition.messages
         ],
@@ -151,6 +160,8 @@ def definition_document(definition: CampaignDefinition) -> str:
         }
     if definition.rollout:
         document["rollout"] = [step.as_document() for step in definition.rollout]
+    if definition.winner is not None:
+        document["winner"] = definition.winner.as_document()
     if definition.local_launch is not None:
         document["localLaunch"] = definition.local_launch.as_document()
     return msgspec.json.encode(document).decode()
@@ -178,6 +189,32 @@ class _StoredMail(msgspec.Struct, rename="camel"):
         return MailHead(self.sender, self.reply_to)
 
 
+def _variants(message: Message) -> dict[str, object]:
+    if not message.variants:
+        return {}
+    return {"variants": [each.as_document() for each in message.variants]}
+
+
+class _StoredVariant(msgspec.Struct, rename="camel"):
+    id: str
+    body: str
+    subject: str | None = None
+    script_version: str | None = None
+    weight: int = 1
+
+    def variant(self) -> Variant:
+        return Variant(self.id, self.body, self.subject, self.script_version, self.weight)
+
+
+class _StoredWinner(msgspec.Struct, rename="camel"):
+    by: str
+    rate: str = WinnerRate.DELIVERED.value
+    minimum: int = 0
+
+    def rule(self) -> WinnerRule:
+        return WinnerRule(WinnerBy(self.by), WinnerRate(self.rate), self.minimum)
+
+
 class _StoredMessage(msgspec.Struct, rename="camel"):
     id: str
     channel: str
@@ -189,6 +226,7 @@ class _StoredMessage(msgspec.Struct, rename="camel"):
     transactional: bool | None = None
     sender: str | None = msgspec.field(default=None, name="from")
     reply_to: str | None = None
+    variants: list[_StoredVariant] = []
 
     def purpose(self, of_campaign: Purpose) -> Purpose:
         if self.transactional is None:
@@ -244,6 +282,7 @@ class _StoredDefinition(msgspec.Struct, rename="camel"):
     pause_on: _StoredPauseOn | None = None
     local_launch: _StoredLocalLaunch | None = None
     rollout: list[_StoredRolloutStep] = []
+    winner: _StoredWinner | None = None
 
 
 def read_local_launch(document: str) -> LocalLaunch:
@@ -267,6 +306,7 @@ def read_definition(document: str) -> CampaignDefinition:
                 message.script_version,
                 message.purpose(purpose),
                 MailHead(message.sender, message.reply_to),
+                tuple(each.variant() for each in message.variants),
             )
             for message in stored.messages
         ),
@@ -281,6 +321,7 @@ def read_definition(document: str) -> CampaignDefinition:
         None if stored.pause_on is None else stored.pause_on.limits(),
         None if stored.local_launch is None else stored.local_launch.launch(),
         tuple(RolloutStep(step.percent, step.hold_minutes) for step in stored.rollout),
+        None if stored.winner is None else stored.winner.rule(),
     )
 
 
@@ -327,12 +368,12 @@ def asset(asset_id: AssetId) -> Transaction[Asset]:
 
 
 def _asset(row: Row) -> Asset:
-    asset_id, version, message_id, channel, target, subject, body, script_version, *purpose = row
-    topic, transactional, mail = purpose
+    asset_id, version, message_id, channel, target, subject, body, script_version, *rest = row
+    topic, transactional, mail, variant = rest
     head = USUAL_HEAD if mail is None else msgspec.json.decode(mail, type=_StoredMail).head
     message = Message(
         message_id, Channel(channel), target, body, subject, script_version,
-        Purpose(topic, bool(transactional)), head,
+        Purpose(topic, bool(transactional)), head, variant=variant,
     )  # fmt: skip
     return Asset(asset_id, version, message)
 

@@ -58,6 +58,9 @@ class ClaimedJob(NamedTuple):
     """In a rollout: whom of its positions it is for."""
     distrusted: bool = False
     """The database was restored: what the job has to do may have been done already."""
+    first_choice: int | None = None
+    last_choice: int | None = None
+    """Of a message with variants: who of these it is for."""
 
     @property
     def scope(self) -> Scope:

@@ -23,6 +23,7 @@ from outrider.domain.ids import CampaignId, JobId, RunId, Scope
 from outrider.domain.run_events import RunEventType
 from outrider.domain.run_requests import plan_version
 from outrider.domain.states import TERMINAL_RUNS, RunStatus
+from outrider.domain.variants import Choice
 from outrider.kernel.transactions import (
     audience_counts,
     campaigns,
@@ -30,10 +31,17 @@ from outrider.kernel.transactions import (
     run_log,
     run_records,
     run_requests,
+    variant_plans,
 )
 from outrider.kernel.transactions.audience_counts import CountedAudience
 from outrider.kernel.transactions.audit import AuditEntry, record
-from outrider.kernel.transactions.job_plans import JobPlan, items_of_steps, plan_launch
+from outrider.kernel.transactions.job_plans import (
+    JobPlan,
+    first_released,
+    items_of_steps,
+    plan_launch,
+    shares_of,
+)
 from outrider.kernel.transactions.phases import transition_phase
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.kernel.transactions.run_requests import HeldFor, RunRequest, Workspace
@@ -113,7 +121,12 @@ def deploy(deployment: Deployment, ids: IdSource, now: datetime) -> Transaction[
     yield from _insert_jobs(deployment, plans, contract_ids, retries, ids, now)
     if deployment.definition.rollout:
         steps = deployment.definition.rollout
-        yield from rollouts.plan(run_start.run_id, version, steps, items_of_steps(plans), now)
+        first = first_released(plans) or 1
+        items = items_of_steps(plans)
+        yield from rollouts.plan(run_start.run_id, version, steps, items, first, now)
+    yield from variant_plans.planned(
+        run_start.run_id, version, deployment.definition, deployment.assets, plans, now
+    )
     yield from _approve(run_start, version, now)
     yield from _begun(run_start, intended, len(plans), ids, now)
     return intended
@@ -158,9 +171,12 @@ def _plan_remainder(deployment: Deployment, previous: RunId) -> Transaction[list
         raise PreconditionFailed(run_start.trigger, "nothing_to_send", run_start.phase)
     assets = {asset.id: asset for asset in deployment.assets}
     return [
-        JobPlan(assets[asset_id], first, last, count, JobId(job_id), rollout_step=step)
-        for job_id, asset_id, first, last, count, step in left
-    ]
+        JobPlan(
+            assets[asset_id], first, last, count, JobId(job_id), rollout_step=step,
+            choice=None if choice[0] is None else Choice(*choice), awaits_winner=bool(awaits),
+        )
+        for job_id, asset_id, first, last, count, step, *choice, awaits in left
+    ]  # fmt: skip
 
 
 def _has_ended(run_id: RunId) -> Transaction[bool]:
@@ -246,7 +262,7 @@ def deploy_phase(
             "retry_job_id": nothing,
             "detail": [msgspec.json.encode(plan.detail).decode() for plan in plans],
             "mode": ["batch"] * len(plans),
-            **_shares([None] * len(plans)),
+            **shares_of([None] * len(plans)),
         },
         **run_start.scope._asdict(),
         run_id=run_start.run_id,
@@ -337,7 +353,7 @@ def _insert_jobs(
             "mode": [
                 deployment.contracts[plan.asset.message.submission_target].mode for plan in plans
             ],
-            **_shares(plans),
+            **shares_of(plans),
         },
         **deployment.run_start.scope._asdict(),
         run_id=deployment.run_start.run_id,
@@ -350,20 +366,6 @@ def _insert_jobs(
         held=deployment.run_start.held is not None,
         now=now,
     )
-
-
-def _shares(plans: Sequence[JobPlan | None]) -> dict[str, list[object]]:
-    """Which step of a rollout each job belongs to, and for whom of its positions it is. Jobs of
-    all steps but the first wait until theirs is released."""
-    steps = [plan.rollout_step if plan else None for plan in plans]
-    first = min((step for step in steps if step is not None), default=None)
-    shares = [plan.share if plan else None for plan in plans]
-    return {
-        "rollout_step": list(steps),
-        "first_draw": [share.first_draw if share else None for share in shares],
-        "last_draw": [share.last_draw if share else None for share in shares],
-        "awaits_step": [step is not None and step != first for step in steps],
-    }
 
 
 def launch(

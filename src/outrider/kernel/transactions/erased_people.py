@@ -147,8 +147,8 @@ def _names(
 ) -> Transaction[Mapping[tuple[str, str], str]]:
     campaigns: Window = {"id": sorted({each.campaign_id for each in own})}
     ranges: dict[str, list[DrawnRange]] = {}
-    for campaign_id, run_id, first, last in (yield from ask("draws_of_open_runs", campaigns)):
-        ranges.setdefault(campaign_id, []).append(DrawnRange(run_id, first, last))
+    for campaign_id, salt, first, last in (yield from ask("draws_of_open_runs", campaigns)):
+        ranges.setdefault(campaign_id, []).append(DrawnRange(salt, first, last))
     seed = erasure.id.rpartition("-")[2]
     return {
         (each.campaign_id, each.recipient_id): each.recipient_id

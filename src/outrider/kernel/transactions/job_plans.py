@@ -8,6 +8,7 @@ from outrider.domain.campaigns import Asset
 from outrider.domain.ids import JobId
 from outrider.domain.rollouts import DrawnShare
 from outrider.domain.states import Channel
+from outrider.domain.variants import Choice
 from outrider.kernel.transactions.audience_counts import CountedAudience
 from outrider.ports.store import Row, Rows
 
@@ -22,12 +23,48 @@ class JobPlan:
     share: DrawnShare | None = None
     """Whom of these positions it is for, in a rollout."""
     rollout_step: int | None = None
+    choice: Choice | None = None
+    """Of a message with variants: whom of these. `awaits_winner`: its asset is not yet known."""
+    awaits_winner: bool = False
 
 
 def plan_launch(assets: Sequence[Asset], counted: CountedAudience) -> list[JobPlan]:
+    plain = [asset for asset in assets if asset.message.variant is None]
     if counted.shares:
-        return plan_rollout(assets, counted)
-    return plan_jobs(assets, counted.batch_size, counted.batches)
+        plans = plan_rollout(plain, counted)
+    else:
+        plans = plan_jobs(plain, counted.batch_size, counted.batches)
+    if not counted.varied:
+        return plans
+    plans += plan_variants(assets, counted)
+    return sorted(plans, key=lambda plan: (plan.rollout_step or 0, plan.first_position))
+
+
+def first_released(plans: Sequence[JobPlan]) -> int | None:
+    """The step of a rollout that begins with the run: the first with any items, or the one before
+    it, where that waits for a winner."""
+    steps = [plan.rollout_step for plan in plans if plan.rollout_step is not None]
+    first = min(steps, default=None)
+    waits = any(plan.awaits_winner for plan in plans if plan.rollout_step == first)
+    return first - 1 if first is not None and waits else first
+
+
+def shares_of(plans: Sequence[JobPlan | None]) -> dict[str, list[object]]:
+    """Which step of a rollout each job belongs to, and for whom of its positions it is. Jobs of
+    all steps but the first wait until theirs is released."""
+    steps = [plan.rollout_step if plan else None for plan in plans]
+    first = first_released([plan for plan in plans if plan])
+    choices = [plan.choice if plan else None for plan in plans]
+    shares = [plan.share if plan else None for plan in plans]
+    return {
+        "rollout_step": list(steps),
+        "first_draw": [share.first_draw if share else None for share in shares],
+        "last_draw": [share.last_draw if share else None for share in shares],
+        "awaits_step": [step is not None and step != first for step in steps],
+        "first_choice": [each.first_choice if each else None for each in choices],
+        "last_choice": [each.last_choice if each else None for each in choices],
+        "awaits_winner": [plan is not None and plan.awaits_winner for plan in plans],
+    }
 
 
 def items_of_steps(plans: Iterable[JobPlan]) -> dict[int, int]:
@@ -78,6 +115,25 @@ def plan_rollout(assets: Sequence[Asset], counted: CountedAudience) -> list[JobP
         ]  # fmt: skip
         plans += sorted(of_share, key=lambda plan: plan.first_position)
     return plans
+
+
+def plan_variants(assets: Sequence[Asset], counted: CountedAudience) -> list[JobPlan]:
+    """Each part of a message's audience has its variant."""
+    by_variant = {(each.message.id, each.message.variant): each for each in assets}
+    batch_size = counted.batch_size
+    return [
+        JobPlan(
+            by_variant[message_id, part.variant],
+            first * batch_size, (last + 1) * batch_size - 1, items,
+            share=part.share, rollout_step=part.share.step if counted.shares else None,
+            choice=part.choice, awaits_winner=part.choice is None,
+        )
+        for message_id, varied in counted.varied.items()
+        for number, part in enumerate(varied.parts)
+        for first, last, items in _packed(
+            ((row[0], row[2]) for row in varied.rows if row[1] == number), batch_size
+        )
+    ]  # fmt: skip
 
 
 def _packed(counted: Iterable[tuple[int, int]], most: int) -> Iterator[tuple[int, int, int]]:

@@ -16,6 +16,7 @@ from outrider.domain.states import Channel
 from outrider.domain.submission import (
     Contract,
 )
+from outrider.domain.variants import choice_salt
 from outrider.kernel.transactions.claims import Claim, ClaimedJob
 from outrider.kernel.transactions.jobs import Hold, hold
 from outrider.ports.store import Transaction, Window, ask, ask_alone
@@ -82,8 +83,16 @@ def members(context: JobContext, kind: AddressKind) -> Transaction[list[Member]]
     if job.first_draw is None:
         rows = yield from ask_alone("load_members", **positions)
     else:
-        draws = {"salt": job.run_id, "first_draw": job.first_draw, "last_draw": job.last_draw}
-        rows = yield from ask_alone("load_drawn_members", **positions, **draws)
+        rows = yield from ask_alone(
+            "load_drawn_members",
+            **positions,
+            salt=job.run_id,
+            first_draw=job.first_draw,
+            last_draw=job.last_draw,
+            choice_salt=choice_salt(job.run_id, context.asset.message.id),
+            first_choice=job.first_choice,
+            last_choice=job.last_choice,
+        )
     if context.asset.message.channel is Channel.SOCIAL:
         # A post has no recipient: one member represents the audience in the ledger.
         rows = rows[: job.item_count]

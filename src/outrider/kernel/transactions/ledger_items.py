@@ -54,6 +54,8 @@ class Item(NamedTuple):
     event_id: str | None
     trigger: str | None
     step_order: int | None
+    variant: str | None = None
+    """Of its message, where that has variants."""
     topic: str | None = None
     """Set when single items are read, as is whether they are transactional."""
     transactional: bool = False

@@ -64,9 +64,13 @@ class Counted(NamedTuple):
 
 
 def chosen(
-    scope: Scope, campaign_id: CampaignId, recipient_id: str | None, message_id: str | None
+    scope: Scope,
+    campaign_id: CampaignId,
+    recipient_id: str | None,
+    message_id: str | None,
+    variant: str | None = None,
 ) -> Transaction[tuple[Message, Reader]]:
-    """The message and its reader: by default the first of both."""
+    """The message, or a variant of it, and its reader: by default the first of each."""
     record = yield from campaigns.campaign(scope, campaign_id)
     messages = {each.id: each for each in campaigns.read_definition(record.definition).messages}
     message = messages.get(message_id) if message_id else next(iter(messages.values()))
@@ -74,6 +78,13 @@ def chosen(
         raise NotFound(
             f"the campaign has no message '{message_id}'",
             hint=f"its messages are {', '.join(messages)}",
+        )
+    texts = {text.variant: text for text in message.texts}
+    text = texts.get(variant) if variant else message.texts[0]
+    if text is None:
+        raise NotFound(
+            f"the message '{message.id}' has no variant '{variant}'",
+            hint=f"its variants are {', '.join(each or '' for each in texts) or 'none'}",
         )
     rows: Rows
     if recipient_id is None:
@@ -89,7 +100,7 @@ def chosen(
             "the campaign has no recipients yet",
             hint="add some, and complete its audience_import if it has one",
         )
-    return message, Reader(*rows[0])
+    return text, Reader(*rows[0])
 
 
 def counted(scope: Scope, campaign_id: CampaignId, rerun_scope: str | None) -> Transaction[Counted]:
@@ -101,24 +112,26 @@ def counted(scope: Scope, campaign_id: CampaignId, rerun_scope: str | None) -> T
     left = (yield from _left_over(last)) if rerun_scope == "remainder" else None
     forecasts: list[Forecast] = []
     jobs: list[tuple[LeftOver, Message]] = []
-    for asset in (yield from campaigns.assets_of(campaign_id)):
-        if left is not None:
+    definition = campaigns.read_definition(record.definition)
+    if left is not None:
+        for asset in (yield from campaigns.assets_of(campaign_id)):
             of_asset = [each for each in left if each[1] == asset.id]
             would_send = sum(count for _, _, count in of_asset)
             forecasts.append(Forecast(asset.message, would_send, {}))
             jobs += [(job, asset.message) for job, _, _ in of_asset]
-        else:
-            screened = yield from _screened(scope, campaign_id, asset.message)
-            forecasts.append(Forecast(asset.message, *screened))
+    else:
+        for message in definition.messages:
+            screened = yield from _screened(scope, campaign_id, message)
+            forecasts.append(Forecast(message, *screened))
     sent = 0
     while last is not None:
         sent += (yield from accountings.accounting(last)).sent
         retried = last.retry_of
         last = (yield from run_records.run_anywhere(RunId(retried))) if retried else None
-    rollout = campaigns.read_definition(record.definition).rollout
     return Counted(
-        rerun_scope, record.audience_size, forecasts, sent, None if left is None else jobs, rollout
-    )
+        rerun_scope, record.audience_size, forecasts, sent, None if left is None else jobs,
+        definition.rollout,
+    )  # fmt: skip
 
 
 def _last_launch(campaign_id: CampaignId) -> Transaction[RunRecord | None]:
@@ -135,7 +148,7 @@ def _left_over(last: RunRecord | None) -> Transaction[list[tuple[LeftOver, str, 
     rows = yield from ask("count_remainder", previous_run_id=last.id, run_id=FIRST)
     return [
         (LeftOver(RunId(last.id), JobId(job_id)), asset_id, count)
-        for job_id, asset_id, _, _, count, _ in rows
+        for job_id, asset_id, _, _, count, *_ in rows
     ]
 
 

@@ -19,7 +19,7 @@ from outrider.domain.rollouts import (
 )
 from outrider.domain.run_events import RunEventType, rollout_step
 from outrider.domain.times import rfc3339
-from outrider.kernel.transactions import accountings, run_log, run_records
+from outrider.kernel.transactions import accountings, run_log, run_records, variants
 from outrider.kernel.transactions.phase_controls import ControlAnswer
 from outrider.kernel.transactions.run_log import EventDraft
 from outrider.kernel.transactions.steering import one_at_a_time
@@ -65,11 +65,11 @@ def plan(
     plan_version: str,
     steps: Sequence[RolloutStep],
     items: Mapping[int, int],
+    first: int,
     now: datetime,
 ) -> Transaction[None]:
-    """Write the steps, each with its number of items. The first that has any is released with the
-    run, and those before it are over."""
-    first = min(items, default=1)
+    """Write the steps, each with its number of items. The first is released with the run, and those
+    before it are over."""
     numbers = range(1, len(steps) + 1)
     yield from ask(
         "insert_rollout_steps",
@@ -117,6 +117,8 @@ class OpenRollout(NamedTuple):
     halted_for: frozenset[str]
     has_next: bool
     is_sending: bool
+    awaits_winner: bool
+    """The next step cannot be sent before somebody has chosen a variant."""
 
     @property
     def progress(self) -> StepProgress:
@@ -130,11 +132,11 @@ def open_rollouts(after: str, most: int) -> Transaction[list[OpenRollout]]:
         OpenRollout(
             RunId(run_id), Scope(TenantId(tenant), WorkspaceId(workspace)), CampaignId(campaign),
             step, hold_seconds, items, ended_at, frozenset(halted_for.split()),
-            bool(has_next), bool(is_sending),
+            bool(has_next), bool(is_sending), bool(awaits_winner),
         )
         for (
             run_id, tenant, workspace, campaign, step, hold_seconds, items, ended_at, halted_for,
-            has_next, is_sending,
+            has_next, is_sending, awaits_winner,
         ) in rows
     ]  # fmt: skip
 
@@ -195,10 +197,26 @@ def _goes_on(at: OpenRollout) -> Transaction[bool]:
     return bool((yield from ask("rollout_goes_on", run_id=at.run_id, step=at.step)))
 
 
-def release_by_plan(at: OpenRollout, now: datetime) -> Transaction[bool]:
-    """False: somebody paused or advanced it meanwhile."""
+def waiting_step(run_id: RunId) -> Transaction[int | None]:
+    """The step that cannot be sent before somebody has chosen a variant."""
+    rows = yield from ask("step_without_winner", run_id=run_id)
+    return rows[0][0] if rows else None
+
+
+def choose_by_receipts(at: OpenRollout, found: variants.Leader, now: datetime) -> Transaction[bool]:
+    """False: somebody paused the run meanwhile, or has chosen."""
     yield from one_at_a_time(at.campaign_id)
     if not (yield from _goes_on(at)):
+        return False
+    return (yield from variants.choose_by_receipts(found, now))
+
+
+def release_by_plan(at: OpenRollout, now: datetime) -> Transaction[bool]:
+    """False: somebody paused or advanced it meanwhile, or has to choose a variant first."""
+    yield from one_at_a_time(at.campaign_id)
+    if not (yield from _goes_on(at)):
+        return False
+    if at.step + 1 == (yield from waiting_step(at.run_id)):
         return False
     return (yield from release_next(at.run_id, at.step, BY_PLAN, now))
 

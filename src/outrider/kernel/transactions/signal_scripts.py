@@ -19,6 +19,7 @@ from outrider.domain.rollouts import StepProgress
 from outrider.domain.run_events import SIGNAL_STEP, RunEventType
 from outrider.domain.signals import AskedSignal
 from outrider.domain.states import TERMINAL_RUNS, JobOutcome, JobStatus, PhaseState, RunStatus
+from outrider.domain.variants import ChosenWinner, VariantFigures
 from outrider.kernel.transactions import (
     admission,
     alerts,
@@ -28,6 +29,7 @@ from outrider.kernel.transactions import (
     run_records,
     signals,
     step_retries,
+    variants,
 )
 from outrider.kernel.transactions.admission_gate import AdmissionGate, later
 from outrider.kernel.transactions.alerts import AlertCode
@@ -165,10 +167,46 @@ class SignalScripts:
         at = max(step.step for step in steps if step.released_at is not None)
         if at == len(steps):
             return False
+        if at + 1 == (yield from rollouts.waiting_step(run.id)):
+            raise SignalRefused(
+                asked.signal.value,
+                "awaiting_winner",
+                "the next step is sent the variant that wins, and none has been chosen yet",
+                hint="choose one with DECIDE (`outrider campaign decide`)",
+            )
         now = self._clock.now()
         number = yield from next_signal(run.id)
         draft = decision(asked, number, principal.actor, rolloutStep=at + 1)
         yield from rollouts.release_next(run.id, at, principal.actor, now, [draft])
+        yield from self._audit(principal, run, asked, now)
+        return True
+
+    def decide_winner(
+        self, principal: Principal, run: RunRecord, asked: AskedSignal
+    ) -> Transaction[bool]:
+        """Choose the variant of a message that the last step is sent; the keeper then releases that
+        step when its turn comes. False: it was chosen before."""
+        yield from one_at_a_time(run.campaign_id)
+        if (yield from signals.decided(run.id, asked.signal_id)) is not None:
+            return True
+        campaign_id = CampaignId(run.campaign_id)
+        figures = yield from variants.figures_of(campaign_id, run.id)
+        winners = {each.message_id: each for each in (yield from variants.winners_of(run.id))}
+        waiting = (yield from variants.undecided([run.id])).get(run.id, [])
+        before = winners.get(asked.message_id or "")
+        if before is not None and before.variant == asked.variant:
+            return False
+        chosen = _chosen(asked, figures, before, waiting)
+        phase = yield from phases.controlled_phase(run.campaign_id, run.phase)
+        if phase.run_id != run.id or phase.state not in (
+            PhaseState.IN_PROGRESS,
+            PhaseState.PAUSED,
+        ):
+            raise SignalRefused(asked.signal.value, "run_ended", "the run has ended or was stopped")
+        now = self._clock.now()
+        number = yield from next_signal(run.id)
+        draft = decision(asked, number, principal.actor)
+        yield from variants.choose(run.id, chosen, principal.actor, figures, now, [draft])
         yield from self._audit(principal, run, asked, now)
         return True
 
@@ -180,6 +218,41 @@ class SignalScripts:
             asked.step_id, detail={"signal": asked.signal.value},
         )  # fmt: skip
         yield from record([entry], self._ids, now)
+
+
+def _chosen(
+    asked: AskedSignal,
+    figures: Sequence[VariantFigures],
+    before: ChosenWinner | None,
+    waiting: Sequence[str],
+) -> VariantFigures:
+    signal, of_message = (
+        asked.signal.value,
+        [f for f in figures if f.message_id == asked.message_id],
+    )
+    if not of_message:
+        raise SignalRefused(
+            signal, "no_variants", f"the message '{asked.message_id}' has no variants",
+            hint=f"those that do: {', '.join(sorted({f.message_id for f in figures})) or 'none'}",
+        )  # fmt: skip
+    chosen = next((each for each in of_message if each.variant == asked.variant), None)
+    if chosen is None:
+        raise SignalRefused(
+            signal, "no_such_variant",
+            f"the message '{asked.message_id}' has no variant '{asked.variant}'",
+            hint=f"its variants are {', '.join(each.variant for each in of_message)}",
+        )  # fmt: skip
+    if before is not None:
+        raise SignalRefused(
+            signal, "winner_chosen",
+            f"{before.decided_by} has chosen '{before.variant}' already, and a choice is final",
+        )  # fmt: skip
+    if asked.message_id not in waiting:
+        raise SignalRefused(
+            signal, "no_winner_awaited", f"nothing of '{asked.message_id}' waits for a winner",
+            hint="a campaign's `winner` makes the last step of its rollout wait for one",
+        )  # fmt: skip
+    return chosen
 
 
 def _check_advance(signal: str, steps: Sequence[StepProgress], state: str | None) -> None:
@@ -229,7 +302,13 @@ def answer(run_id: RunId, asked: AskedSignal) -> Transaction[SignalAnswer | None
     recorded = msgspec.json.decode(payload)
     # An older log has the step itself where a signal has its own identity now.
     older = None if (about or "").startswith(SIGNAL_STEP) else about
-    if (recorded["signal"], recorded.get("stepId", older)) != (asked.signal.value, asked.step_id):
+    same = (asked.signal.value, asked.step_id, asked.message_id, asked.variant)
+    if (
+        recorded["signal"],
+        recorded.get("stepId", older),
+        recorded.get("messageId"),
+        recorded.get("variant"),
+    ) != same:
         raise Conflict(
             f"the signal {asked.signal_id} was already used for a different signal:"
             f" {recorded['signal']}",

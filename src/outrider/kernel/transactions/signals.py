@@ -59,6 +59,8 @@ def decision(
     }
     if asked.step_id is not None:
         payload["stepId"] = asked.step_id
+    if asked.message_id is not None:
+        payload |= {"messageId": asked.message_id, "variant": asked.variant}
     if denied:
         payload["reason"] = denied
     return EventDraft(

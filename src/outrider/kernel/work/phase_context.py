@@ -207,4 +207,5 @@ def _result_line(item: ledger_items.Item) -> ResultLine:
         rfc3339(item.updated_at),
         item.delivery.state.value,
         item.delivery.reason,
+        item.variant,
     )

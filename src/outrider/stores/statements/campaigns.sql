@@ -17,11 +17,12 @@ SELECT :campaign_id, phase, ordinal, :now
 -- name: insert_assets
 INSERT INTO assets (id, version, tenant_id, workspace_id, campaign_id, message_id, channel,
                     submission_target, subject, body, script_version, topic, transactional,
-                    mail, created_at)
-SELECT id, 1, :tenant_id, :workspace_id, :campaign_id, message_id, channel, submission_target,
-       subject, body, script_version, topic, transactional, mail, :now
-  FROM window(id uuid, message_id text, channel text, submission_target text, subject text,
-              body text, script_version text, topic text, transactional boolean, mail text) AS item;
+                    mail, variant, created_at)
+SELECT id, version, :tenant_id, :workspace_id, :campaign_id, message_id, channel, submission_target,
+       subject, body, script_version, topic, transactional, mail, variant, :now
+  FROM window(id uuid, version int, message_id text, channel text, submission_target text,
+              subject text, body text, script_version text, topic text, transactional boolean,
+              mail text, variant text) AS item;
 
 -- name: campaign_by_id
 SELECT id::text, name, definition, audience_size, last_sequence, created_at FROM campaigns
@@ -34,10 +35,10 @@ SELECT phase, state, run_id::text, updated_at, last_sequence, reason, started_at
 
 -- name: assets_of_campaign
 SELECT id::text, version, message_id, channel, submission_target, subject, body, script_version,
-       topic, transactional, mail
+       topic, transactional, mail, variant
   FROM assets WHERE campaign_id = :campaign_id ORDER BY assets.id;
 
 -- name: asset_by_id
 SELECT id::text, version, message_id, channel, submission_target, subject, body, script_version,
-       topic, transactional, mail
+       topic, transactional, mail, variant
   FROM assets WHERE id = :asset_id;

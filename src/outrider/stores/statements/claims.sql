@@ -118,6 +118,7 @@ SELECT j.id::text, j.tenant_id::text, j.workspace_id::text, r.campaign_id::text,
        j.max_attempts, j.fence, r.scheduled_for, j.cancelled, r.retry_of::text,
        j.retry_job_id::text, j.logical_attempt, r.plan_version, j.lease_expires_at,
        j.queue_group, j.losses, r.local_launch, j.first_draw, j.last_draw, j.distrusted,
+       j.first_choice, j.last_choice,
        r.status = 'queued'
   FROM job_queue j JOIN campaign_runs r ON r.id = j.run_id
  WHERE j.id IN window(id uuid)

@@ -29,7 +29,8 @@ UPDATE retry_exclusions SET taken_by = :run_id
 -- The remainder of a run, job by job: what failed, and what a stop cancelled; minus what this retry
 -- leaves out, plus what earlier ones left out and it takes up.
 -- postgres:
-SELECT j.id::text, j.asset_id::text, j.first_position, j.last_position, c.items, j.rollout_step
+SELECT j.id::text, j.asset_id::text, j.first_position, j.last_position, c.items, j.rollout_step,
+       j.first_choice, j.last_choice, j.awaits_winner
   FROM job_queue j
  CROSS JOIN LATERAL (
    SELECT count(*) AS items FROM channel_outbox o
@@ -40,14 +41,16 @@ SELECT j.id::text, j.asset_id::text, j.first_position, j.last_position, c.items,
                        WHERE x.run_id = :run_id AND x.outbox_id = o.id)) c
  WHERE j.run_id = :previous_run_id AND c.items > 0
 UNION ALL
-SELECT j.id::text, j.asset_id::text, j.first_position, j.last_position, count(*), j.rollout_step
+SELECT j.id::text, j.asset_id::text, j.first_position, j.last_position, count(*), j.rollout_step,
+       j.first_choice, j.last_choice, j.awaits_winner
   FROM retry_exclusions x
  CROSS JOIN LATERAL (SELECT o.job_id FROM channel_outbox o WHERE o.id = x.outbox_id LIMIT 1) o
   JOIN job_queue j ON j.id = o.job_id
  WHERE x.taken_by = :run_id
  GROUP BY j.id;
 -- sqlite:
-SELECT j.id, j.asset_id, j.first_position, j.last_position, count(*), j.rollout_step
+SELECT j.id, j.asset_id, j.first_position, j.last_position, count(*), j.rollout_step,
+       j.first_choice, j.last_choice, j.awaits_winner
   FROM job_queue j CROSS JOIN channel_outbox o ON o.run_id = j.run_id AND o.job_id = j.id
  WHERE j.run_id = :previous_run_id
    AND (o.status = 'failed' OR (o.status = 'skipped'
@@ -56,7 +59,8 @@ SELECT j.id, j.asset_id, j.first_position, j.last_position, count(*), j.rollout_
                     WHERE x.run_id = :run_id AND x.outbox_id = o.id)
  GROUP BY j.id
 UNION ALL
-SELECT j.id, j.asset_id, j.first_position, j.last_position, count(*), j.rollout_step
+SELECT j.id, j.asset_id, j.first_position, j.last_position, count(*), j.rollout_step,
+       j.first_choice, j.last_choice, j.awaits_winner
   FROM retry_exclusions x CROSS JOIN channel_outbox o ON o.id = x.outbox_id
   CROSS JOIN job_queue j ON j.id = o.job_id
  WHERE x.taken_by = :run_id
@@ -84,13 +88,16 @@ INSERT INTO job_queue (id, tenant_id, workspace_id, run_id, job_type, submission
                        contract_id, fallback_contract_id, first_position, last_position,
                        item_count, retry_job_id, detail, mode, queue_group, max_attempts,
                        logical_attempts_max, retry_delay_seconds, run_at, paused, created_at,
-                       updated_at, rollout_step, first_draw, last_draw, awaits_step)
+                       updated_at, rollout_step, first_draw, last_draw, awaits_step, first_choice,
+                       last_choice, awaits_winner)
 SELECT id, :tenant_id, :workspace_id, :run_id, job_type, submission_target, asset_id,
        contract_id, fallback_contract_id, first_position, last_position, item_count,
        retry_job_id, detail::json, mode, mode || '/' || :workspace_id::uuid || '/'
        || submission_target, :max_attempts, :logical_attempts_max, :retry_delay_seconds, :run_at,
-       :held OR awaits_step, :now, :now, rollout_step, first_draw, last_draw, awaits_step
+       :held OR awaits_step, :now, :now, rollout_step, first_draw, last_draw, awaits_step,
+       first_choice, last_choice, awaits_winner
   FROM window(id uuid, job_type text, submission_target text, asset_id uuid, contract_id int,
               fallback_contract_id int, first_position int, last_position int, item_count int,
               retry_job_id uuid, detail text, mode text, rollout_step int, first_draw bigint,
-              last_draw bigint, awaits_step boolean) AS item;
+              last_draw bigint, awaits_step boolean, first_choice bigint, last_choice bigint,
+              awaits_winner boolean) AS item;

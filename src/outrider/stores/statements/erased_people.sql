@@ -52,9 +52,16 @@ UPDATE audience_members AS m
  WHERE looked_up(m.campaign_id, item.campaign_id) AND looked_up(m.position, item.position);
 
 -- name: draws_of_open_runs
+-- Of the steps of rollouts, and of the variants of messages: the salt, and the range.
 SELECT DISTINCT r.campaign_id::text, j.run_id::text, j.first_draw, j.last_draw
   FROM campaign_runs r JOIN job_queue j ON j.run_id = r.id
- WHERE r.campaign_id IN window(id uuid) AND r.finished_at IS NULL AND j.first_draw IS NOT NULL;
+ WHERE r.campaign_id IN window(id uuid) AND r.finished_at IS NULL AND j.first_draw IS NOT NULL
+UNION
+SELECT r.campaign_id::text, j.run_id::text || '|variant|' || a.message_id, j.first_choice,
+       j.last_choice
+  FROM campaign_runs r JOIN job_queue j ON j.run_id = r.id JOIN assets a ON a.id = j.asset_id
+ WHERE r.campaign_id IN window(id uuid) AND r.finished_at IS NULL
+   AND j.first_choice IS NOT NULL AND j.retry_job_id IS NULL;
 
 -- name: uploads_among
 SELECT u.campaign_id::text, u.chunk, u.first_position, u.records::text FROM audience_uploads u

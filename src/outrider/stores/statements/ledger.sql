@@ -46,7 +46,7 @@ SELECT recipient_id,
  ORDER BY position;
 
 -- name: load_drawn_members
--- As `load_members`, for those with a draw in this range.
+-- As `load_members`, for those with a draw in this range, and for a variant in its own.
 SELECT recipient_id,
        CASE :kind::int WHEN 1 THEN email WHEN 2 THEN phone WHEN 4 THEN push_token END,
        attributes, invalid, duplicate, false
@@ -54,6 +54,8 @@ SELECT recipient_id,
  WHERE campaign_id = :campaign_id AND position BETWEEN :first_position AND :last_position
    AND (message_id IS NULL OR message_id = :message_id)
    AND outrider_draw(:salt::text, recipient_id) BETWEEN :first_draw AND :last_draw
+   AND (:first_choice::bigint IS NULL
+        OR outrider_draw(:choice_salt::text, recipient_id) BETWEEN :first_choice AND :last_choice)
  ORDER BY position;
 
 -- name: load_job_rows

@@ -9,7 +9,8 @@ SELECT o.id::text, o.recipient_id, o.recipient_address, o.channel, o.provider,
        o.attempts, o.repeats, o.attempt_opened_at, o.attempt_closed_at, o.progress, o.maybe_received,
        o.provider_message_id, o.next_attempt_at, o.doubted_at, o.created_at, o.updated_at,
        encode(o.idempotency_key, 'hex'), o.run_id::text, o.job_id::text, o.subject,
-       NULL, NULL, NULL, NULL, NULL, NULL, NULL::int
+       NULL, NULL, NULL, NULL, NULL, NULL, NULL::int,
+       (SELECT a.variant FROM assets a WHERE a.id = o.asset_id)
   FROM job_queue j
  CROSS JOIN LATERAL (
    SELECT * FROM channel_outbox r
@@ -35,7 +36,7 @@ SELECT o.id, o.recipient_id, o.recipient_address, o.channel, o.provider, o.submi
        o.repeats, o.attempt_opened_at, o.attempt_closed_at, o.progress, o.maybe_received,
        o.provider_message_id, o.next_attempt_at, o.doubted_at, o.created_at, o.updated_at,
        lower(hex(o.idempotency_key)), o.run_id, o.job_id, o.subject, NULL, NULL, NULL, NULL, NULL,
-       NULL, NULL
+       NULL, NULL, (SELECT a.variant FROM assets a WHERE a.id = o.asset_id)
   FROM channel_outbox o
  WHERE o.run_id = :run_id AND o.job_id IN (
      SELECT j.id FROM job_queue j
@@ -68,6 +69,7 @@ SELECT id::text, recipient_id, recipient_address, channel, provider, submission_
        (SELECT e.event_id FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
        (SELECT e.trigger_name FROM domain_events e WHERE e.id = channel_outbox.domain_event_id),
        (SELECT s.step_order FROM workflow_steps s WHERE s.id = channel_outbox.step_id),
+       (SELECT a.variant FROM assets a WHERE a.id = channel_outbox.asset_id),
        topic, transactional,
        (SELECT c.submission_target FROM contract_snapshots c
          WHERE c.id = channel_outbox.attempt_contract_id) AS called_target
@@ -81,7 +83,8 @@ SELECT id::text, recipient_id, recipient_address, channel, provider, submission_
        intent_status, exhausted_reason, reason, error, attempts, repeats,
        attempt_opened_at, attempt_closed_at, progress, maybe_received, provider_message_id, next_attempt_at,
        doubted_at, created_at, updated_at, encode(idempotency_key, 'hex'), run_id::text,
-       job_id::text, subject, NULL, NULL, NULL, NULL, NULL, NULL, NULL::int
+       job_id::text, subject, NULL, NULL, NULL, NULL, NULL, NULL, NULL::int,
+       (SELECT a.variant FROM assets a WHERE a.id = channel_outbox.asset_id)
   FROM channel_outbox
  WHERE tenant_id = :tenant_id AND workspace_id = :workspace_id
    AND run_id = :run_id AND (job_id, id) > (:after_job, :after_id)

@@ -39,7 +39,10 @@ SELECT s.run_id::text, r.tenant_id::text, r.workspace_id::text, r.campaign_id::t
        EXISTS (SELECT 1 FROM rollout_steps l WHERE l.run_id = s.run_id AND l.step > s.step),
        EXISTS (SELECT 1 FROM job_queue j
                 WHERE j.run_id = s.run_id AND j.rollout_step = s.step AND j.outcome IS NULL
-                  AND NOT (j.status = 'queued' AND j.run_at IS NULL))
+                  AND NOT (j.status = 'queued' AND j.run_at IS NULL)),
+       EXISTS (SELECT 1 FROM job_queue j
+                WHERE j.run_id = s.run_id AND j.rollout_step = s.step + 1 AND j.awaits_winner
+                  AND j.outcome IS NULL)
   FROM rollout_steps s JOIN campaign_runs r ON r.id = s.run_id
   JOIN campaign_phases p ON p.campaign_id = r.campaign_id AND p.phase = r.phase
  WHERE s.released_at IS NOT NULL AND s.passed_at IS NULL AND s.run_id > :after
@@ -88,3 +91,8 @@ SELECT 1 FROM rollout_steps s JOIN campaign_runs r ON r.id = s.run_id
  WHERE s.run_id = :run_id AND s.step = :step AND s.released_at IS NOT NULL AND s.passed_at IS NULL
    AND r.finished_at IS NULL AND r.stopped_at IS NULL AND r.approved_at IS NOT NULL
    AND p.run_id = r.id AND p.state = 'in_progress';
+
+-- name: step_without_winner
+SELECT min(rollout_step) FROM job_queue
+ WHERE run_id = :run_id AND awaits_winner AND outcome IS NULL
+HAVING count(*) > 0;

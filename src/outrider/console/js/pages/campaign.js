@@ -24,6 +24,7 @@ import { readyFor, statePill } from "./campaigns.js";
 import { artifactsCard, eventsCard, runsCard } from "./campaign_cards.js";
 import { SETTLE_BEAT_MS, chartCard } from "./campaign_chart.js";
 import { rolloutCard } from "./campaign_rollout.js";
+import { LaunchVariants } from "./campaign_variants.js";
 import { phaseTrack } from "./campaign_track.js";
 import { messagesCard } from "./messages.js";
 import { campaign as texts } from "../texts/campaigns.js";
@@ -61,6 +62,7 @@ class CampaignPage {
   #settleTimer = null;
   #pauseWatched = null;
   #outage = null;
+  #variants = null;
 
   constructor(context) {
     this.#context = context;
@@ -93,6 +95,19 @@ class CampaignPage {
     this.#drawChart(true);
     this.#watchBlockers();
     this.#watchReceipts();
+    this.#watchVariants();
+  }
+
+  #watchVariants() {
+    if (this.#definition.messages.some(({ variants = [] }) => variants.length > 0)) {
+      const launch = () => this.#view.phases.launch ?? {};
+      this.#variants = new LaunchVariants({
+        signal: this.#context.signal,
+        runOf: () => launch().runId ?? null,
+        isUnderWay: () => UNDER_WAY.has(launch().state),
+        changed: () => this.draw(),
+      });
+    }
   }
 
   #watchBlockers() {
@@ -289,7 +304,7 @@ class CampaignPage {
           "div",
           { class: "columns-wide" },
           h("div", { class: "stack" }, this.#ledgerCard(view, phase), this.#rollout(view),
-            this.#chartCard(view, phase),
+            this.#variants?.cards(frame.canOperate), this.#chartCard(view, phase),
             runsCard(this.#runs, this.#context, pausedRun(view)),
             messagesCard(view.campaignId, this.#definition.messages)),
           h("div", { class: "stack" }, eventsCard(this.#events),

@@ -51,6 +51,22 @@ export const campaignRollout = {
   advanceConfirm: "Release now",
 };
 
+/** pages/campaign_variants.js */
+export const campaignVariants = {
+  heading: (message) => `Variants of ${message}`,
+  variant: "Variant",
+  items: "Assigned",
+  sent: "Sent",
+  rates: { delivered: "Delivered", read: "Read", replied: "Replied" },
+  winner: "Winner",
+  chosenBy: (who) => `Chosen by ${who}`,
+  send: "Send this one",
+  sendOf: (variant) => `Send variant ${variant}`,
+  hint: (message) => `The last step of the rollout is sent this variant of ${message}. ` +
+    "This cannot be undone.",
+  confirm: "Choose it",
+};
+
 /** pages/campaign_cards.js */
 export const campaignCards = {
   noRunsYet: "No runs yet",
