@@ -3,8 +3,6 @@
 import json
 from collections import Counter
 
-import pytest
-
 from outrider.documents.policy import parse_policy
 from outrider.domain.ids import DEFAULT_SCOPE
 from outrider.domain.states import ItemStatus
@@ -14,8 +12,6 @@ from tests.crash.scene import Provider, Scene
 from tests.support.eventually import eventually
 
 WORKERS, TRIES = 4, 400
-STORM_WORKERS, STORM_TRIES = 16, 10_000
-"""Each of these processes works on four lanes at once: sixty-four workers."""
 SUBMITTED_TOGETHER = 1_000
 CAP = {"frequencyCap": {"messages": 1, "perHours": 24, "whenReached": "skip"}}
 PHONE = "+447700900123"
@@ -58,10 +54,3 @@ async def one_of_them_is_sent(
 
 async def test_worker_processes_send_one_of_many_messages_to_one_address(scene: Scene) -> None:
     await one_of_them_is_sent(scene, WORKERS, TRIES, lanes=2, seconds=60)
-
-
-@pytest.mark.storm
-async def test_a_storm_of_64_workers_in_16_processes_and_10_000_tries_sends_one_message(
-    scene: Scene,
-) -> None:
-    await one_of_them_is_sent(scene, STORM_WORKERS, STORM_TRIES, lanes=4, seconds=600)
