@@ -8,7 +8,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +23,8 @@ from playwright.sync_api import (
     expect,
     sync_playwright,
 )
+
+from tests.support.deployment import targets_toml
 
 ROOT_KEY = "outrider_" + "browser" * 6
 START_SECONDS = 60
@@ -210,8 +212,13 @@ class World:
 
 @contextmanager
 def running_world(
-    folder: Path, port: int = 0, *, more_targets: Sequence[str] = ()
+    folder: Path,
+    port: int = 0,
+    *,
+    more_targets: Sequence[str] = (),
+    settings: Mapping[str, Mapping[str, object]] | None = None,
 ) -> Iterator[World]:
+    """`settings` are each target's in `outrider.toml`."""
     sandbox = Process(folder, "sandbox", "--port", "0", "--smtp-port", "0")
     said = sandbox.start()
     target = {
@@ -225,6 +232,7 @@ def running_world(
     }
     targets = [{**target, "submissionTarget": name} for name in (SMS, *more_targets)]
     (folder / "registry.json").write_text(json.dumps({"targets": targets}))
+    (folder / "outrider.toml").write_text(targets_toml(settings or {}))
     server = Process(folder, "serve", "--port", str(port))
     try:
         yield World(server.start()["url"], said["http"], server, folder)

@@ -1,4 +1,4 @@
-"""U3: what the pages call an import, a campaign of next year, a stop, and all runs of a launch."""
+"""U3: what the pages call an import, a campaign of next year, a stop, a failure, and all runs."""
 
 import re
 
@@ -73,6 +73,21 @@ def test_a_stop_is_no_failure_and_a_retry_shows_every_message_once(
         expect_live(page)
         row = page.locator(f"tr[data-key='{campaign_id}']")
         expect(row.locator("td").nth(4)).to_have_text(str(PEOPLE))
+
+
+def test_a_failed_phase_says_why_on_its_campaign_and_on_its_run(page: Page, world: World) -> None:
+    campaign_id = world.campaign("Fails", 3, body="Hi {{ nick_name }}")
+    open_campaign(page, campaign_id)
+    world.control(campaign_id, "start")
+    expect_state(page, "failed")
+    why = "3 of 3 messages failed, most of them with render failed: body, line 1: nick_name is"
+    expect(stage(page)).to_contain_text(f"Reason: {why} undefined")
+    # As the author of the message wrote it, whatever is done to codes.
+    expect(stage(page).locator("code")).to_have_text("nick_name")
+    expect(page.locator("[data-event=phase_failed]")).to_contain_text(f"Launch failed ({why}")
+    page.get_by_role("link", name="View run").click()
+    expect(page.locator("main")).to_contain_text(why)
+    expect(page.locator("main")).not_to_contain_text("render_failed: body")
 
 
 def _waiting(world: World, campaign_id: str) -> int:

@@ -9,14 +9,12 @@ import json
 import os
 import signal
 from collections import Counter
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeVar
 from uuid import uuid4
 
-import aiohttp
 import pytest
 from aiohttp import web
 
@@ -29,6 +27,7 @@ from tests.support.bus_receiver import SECRET
 from tests.support.deployment import Deployment, Launched, deployed
 from tests.support.eventually import observed_for
 from tests.support.first_word import FirstWord
+from tests.support.moody_provider import moody_provider
 from tests.support.temporal_server import TemporalServer, running_temporal
 
 TARGET = "sms.all"
@@ -94,37 +93,6 @@ async def until_resolved(deployment: Deployment, code: str) -> None:
 async def blockers_of(deployment: Deployment, launched: Launched) -> list[dict[str, Any]]:
     run = await deployment.run(launched.run_id)
     return list(run["blockers"])
-
-
-@asynccontextmanager
-async def moody_provider(behind: str) -> AsyncIterator[tuple[str, list[bool]]]:
-    """Answers 503 to everything while its list says so; otherwise the provider behind it does."""
-    is_down = [True]
-
-    async def answer(request: web.Request) -> web.Response:
-        if is_down[0]:
-            return web.Response(status=503)
-        async with aiohttp.ClientSession() as session:
-            body, headers = await request.read(), {"Content-Type": request.content_type}
-            if "Authorization" in request.headers:
-                headers["Authorization"] = request.headers["Authorization"]
-            async with session.post(behind + request.path, data=body, headers=headers) as response:
-                return web.Response(
-                    status=response.status,
-                    body=await response.read(),
-                    content_type=response.content_type,
-                )
-
-    app = web.Application()
-    app.router.add_route("*", "/{path:.*}", answer)
-    runner = web.AppRunner(app)
-    await runner.setup()
-    port = closed_port()
-    await web.TCPSite(runner, "127.0.0.1", port).start()
-    try:
-        yield f"http://127.0.0.1:{port}", is_down
-    finally:
-        await runner.cleanup()
 
 
 @lasting(TWO_MINUTES)

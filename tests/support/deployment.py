@@ -219,7 +219,7 @@ async def deployed(
     """A server on this database; `settings` are each target's in `outrider.toml`, `environment` is
     for the server and for workers alike."""
     (folder / "registry.json").write_bytes(registry(*targets))
-    (folder / "outrider.toml").write_text(_toml(settings or {}))
+    (folder / "outrider.toml").write_text(targets_toml(settings or {}))
     variables = {
         "OUTRIDER_DATABASE_URL": database,
         "OUTRIDER_REGISTRY": str(folder / "registry.json"),
@@ -266,7 +266,7 @@ def _kill_with_children(pid: int) -> None:
                 each.kill()
 
 
-def _toml(settings: Mapping[str, Mapping[str, object]]) -> str:
+def targets_toml(settings: Mapping[str, Mapping[str, object]]) -> str:
     tables = []
     for target, options in settings.items():
         lines = [f"{name} = {json.dumps(value)}" for name, value in options.items()]

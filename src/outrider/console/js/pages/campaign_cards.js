@@ -13,7 +13,8 @@ import { bar } from "../parts/ledger.js";
 import { clockTime, moment, span } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
 import { card, pager, table } from "../parts/table.js";
-import { eventWord, isStop, reasonWords } from "../parts/words.js";
+import { reasonSentence } from "../parts/sentences.js";
+import { eventWord, isStop } from "../parts/words.js";
 import { campaignCards as texts } from "../texts/campaigns.js";
 
 /** A run knows nothing of a pause: `pausedRun` is the one whose phase is paused. */
@@ -40,7 +41,8 @@ export function eventsCard(events) {
             ` ${eventWord(event)}`,
             event.type === PROGRESS_EVENT &&
               texts.progressTo(percentage(event.payload.progressPercentage)),
-            !isStop(event) && event.payload.reason && ` (${reasonWords(event.payload.reason)})`),
+            !isStop(event) && event.payload.reason &&
+              [" (", reasonSentence(event.payload.reason), ")"]),
           h("span", { class: "muted small" }, `#${event.sequence}`)))),
   );
 }

@@ -12,7 +12,8 @@ import { linkButton } from "../parts/controls.js";
 import { bar } from "../parts/ledger.js";
 import { exactMoment, span } from "../parts/timestamps.js";
 import { pill } from "../parts/pill.js";
-import { reasonWords, waitWords } from "../parts/words.js";
+import { reasonSentence } from "../parts/sentences.js";
+import { waitWords } from "../parts/words.js";
 import { campaignTrack as texts } from "../texts/campaigns.js";
 
 /**
@@ -75,6 +76,6 @@ function stage(view, phase, index, { context, live, inspected, countedOf, say })
 function why(found, word) {
   const words = waitWords(found.waitsFor)
     ?? (word === "scheduled" ? [texts.starts, exactMoment(found.scheduledFor)] : null)
-    ?? (found.reason && word !== "stopped" ? texts.reason(reasonWords(found.reason)) : null);
+    ?? (found.reason && word !== "stopped" ? [texts.reason, reasonSentence(found.reason)] : null);
   return words && h("div", { class: "small muted breakable" }, words);
 }

@@ -7,6 +7,7 @@ import { button } from "../parts/controls.js";
 import { copyButton } from "../parts/copying.js";
 import { empty } from "../parts/feedback.js";
 import { pill } from "../parts/pill.js";
+import { reasonSentence } from "../parts/sentences.js";
 import { card } from "../parts/table.js";
 import { runTimeline as texts } from "../texts/runs.js";
 
@@ -58,7 +59,8 @@ export class Timeline {
           pill(snapshot.status),
           h("span", { class: "muted small" }, plural(steps.length, "step"),
             snapshot.failedSteps > 0 && texts.failed(count(snapshot.failedSteps))),
-          snapshot.rootCause && h("span", { class: "small breakable" }, snapshot.rootCause)),
+          snapshot.rootCause && h("span", { class: "small breakable" },
+            reasonSentence(snapshot.rootCause))),
         steps.length === 0
           ? empty("clock", texts.noJobs, texts.noJobsHint)
           : h("div", { class: "timeline", role: "list", "aria-label": texts.jobs },

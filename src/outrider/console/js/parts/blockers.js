@@ -2,9 +2,10 @@
 
 import { h } from "../dom.js";
 import { makeHash } from "../state/hash.js";
-import { isFault, marked, runbookLink } from "../state/blockers.js";
+import { isFault, runbookLink } from "../state/blockers.js";
 import { note } from "./feedback.js";
-import { exactMoment, moment } from "./timestamps.js";
+import { sentence } from "./sentences.js";
+import { moment } from "./timestamps.js";
 import { blockers as texts } from "../texts/operations.js";
 
 /** `runId` leads from doubts to those of one run. */
@@ -24,15 +25,6 @@ function one(blocker, runId) {
     h("div", {}, sentence(blocker.hint), place && [" ", h("a", { href: place[1] }, place[0])],
       isFault(blocker) && [" · ", h("a", { href: runbookLink(blocker.code) }, texts.runbook)]),
   ], isFault(blocker) ? "warn" : "");
-}
-
-/** Commands look like commands, and times are in the reader's zone. */
-function sentence(words) {
-  return marked(words).map(({ text, kind }) => ({
-    command: () => h("code", {}, text),
-    timestamp: () => exactMoment(text),
-    words: () => text,
-  })[kind]());
 }
 
 /** Where in the console one looks next. */

@@ -26,7 +26,7 @@ export const campaignTrack = {
   phases: "Phases",
   reviewRun: "Review and approve",
   starts: "Starts ",
-  reason: (reason) => `Reason: ${reason}`,
+  reason: "Reason: ",
 };
 
 /** pages/campaign_rollout.js */
