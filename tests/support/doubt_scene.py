@@ -3,7 +3,7 @@
 import asyncio
 import os
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -40,7 +40,8 @@ def payload(family: str, number: int) -> dict[str, Any]:
 async def scene(
     database: str, folder: Path, sandbox: Sandbox, family: str, *,
     options: Mapping[str, str] | None = None, delay_seconds: float = DELAY_SECONDS,
-    settings: Mapping[str, Any] | None = None, limits: Limits = EAGER, **terms: Any,
+    settings: Mapping[str, Any] | None = None, limits: Limits = EAGER,
+    others: Sequence[dict[str, Any]] = (), **terms: Any,
 ) -> AsyncIterator[Outrider]:  # fmt: skip
     """`settings` are the target's, as far as they differ from the family's usual ones."""
     os.environ.setdefault("PLANTED", "a-secret")
@@ -52,7 +53,7 @@ async def scene(
     known |= settings or {}
     url = sandbox.smtp_url if family == "smtp" else sandbox.http_url
     async with opened(
-        database, folder, target("t", family, url, **terms), limits=limits,
+        database, folder, target("t", family, url, **terms), *others, limits=limits,
         targets={"t": TargetSettings(**known)},
     ) as outrider:  # fmt: skip
         yield outrider

@@ -11,7 +11,9 @@ from outrider.gateways.sandbox import Faults, Sandbox
 from outrider.gateways.sandbox_protocol import Provider
 from outrider.kernel.receipts.found_messages import RIVAL_CALLED, RIVAL_DOUBTED
 from outrider.kernel.submissions.submission_manager import Submission
+from outrider.testing.launches import target
 from tests.support.doubt_scene import doubted, ended, scene, until
+from tests.support.eventually import eventually
 from tests.support.raw_sql import raw_sql
 from tests.support.whole_runs import working
 
@@ -105,4 +107,33 @@ async def test_a_message_that_a_receipt_may_still_claim_is_not_assigned_yet(
         await until(lambda: sandbox.look_ups >= asked + 8)
         said = await details(database)
     assert said == [RIVAL_DOUBTED, RIVAL_DOUBTED]
+    assert sandbox.deliveries.total() == 1
+
+
+async def test_a_message_whose_id_another_provider_has_given_too_is_found(
+    database: str, tmp_path: Path
+) -> None:
+    """It was taken for the other provider's message, so this one was sent again."""
+    async with (
+        Sandbox(Faults(drop_rate=1, look_up_fail_rate=1)) as sandbox,
+        scene(
+            database, tmp_path, sandbox, "twilio_sms", options=WITHOUT_RECEIPTS, maxAttempts=9,
+            others=[target("elsewhere", "noop", "noop:")],
+        ) as outrider,
+        working(outrider),
+    ):  # fmt: skip
+        await submit_the_same(outrider, 0)
+        await doubted(outrider, 0)
+        elsewhere = Submission("i-1", "elsewhere", {"to": "+447700900123", "body": "The same"})
+        await outrider.submissions.submit(DEFAULT_SCOPE, elsewhere)
+        async with raw_sql(database) as raw:
+            sent = "SELECT id FROM channel_outbox WHERE provider = 'noop' AND status = 'sent'"
+            await eventually(lambda: raw.run(sent))
+            message_id = sandbox.kept[0].message_id
+            await raw.run(
+                f"INSERT INTO provider_messages SELECT '{message_id}', id FROM ({sent}) AS i"
+            )
+        sandbox.change_faults({"lookUpFailRate": 0, "dropRate": 0})
+        found = await ended(outrider, 1)
+    assert [each.status for each in found] == ["ACCEPTED"]
     assert sandbox.deliveries.total() == 1

@@ -96,7 +96,7 @@ class FoundMessages:
         # Read after the rivals: what a rival's call was answered with since is in one or the other.
         ids = {each for said in found.values() for each in said.provider_message_ids}
         ids |= {each for said in found.values() for each in said.unclear_ids}
-        known = await self._store.read(doubt_checks.known_messages(sorted(ids)))
+        known = await self._store.read(doubt_checks.known_messages(sorted(ids), asking.contract))
         everyone = sorted([*asked, *rivals.doubts], key=lambda each: (each.created_at, each.id))
         all_found = {**rivals.found, **found}
         free = {

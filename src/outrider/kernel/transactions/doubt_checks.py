@@ -8,6 +8,7 @@ from typing import NamedTuple
 from outrider.domain.evidence import DoubtFacts, Finding, NextStep, Settles
 from outrider.domain.ids import IdempotencyKey, OutboxId, Scope, TenantId, WorkspaceId
 from outrider.domain.retry import CALL_REPEATS_MAX, REPEATS_IN_ALL_MAX
+from outrider.domain.submission import Contract
 from outrider.domain.texts import storable
 from outrider.kernel.transactions.doubts import DoubtHold
 from outrider.ports.gateway import RECORDS
@@ -174,12 +175,17 @@ def attributes_of(outbox_ids: Sequence[OutboxId]) -> Transaction[dict[OutboxId, 
     return {OutboxId(row[0]): row[1] for row in rows}
 
 
-def known_messages(message_ids: Sequence[str]) -> Transaction[dict[str, OutboxId]]:
-    """Whose they are, as far as the ledger knows the provider's ids."""
+def known_messages(message_ids: Sequence[str], called: Contract) -> Transaction[set[str]]:
+    """Those that the ledger knows to be some item's, called at the same provider."""
     if not message_ids:
-        return {}
-    rows = yield from ask("known_messages", {"id": message_ids})
-    return {row[0]: OutboxId(row[1]) for row in rows}
+        return set()
+    rows = yield from ask(
+        "known_messages",
+        {"id": message_ids},
+        submission_target=called.submission_target,
+        gateway_url=called.gateway_url,
+    )
+    return {row[0] for row in rows}
 
 
 class RivalState(StrEnum):

@@ -87,10 +87,8 @@ class Taken(NamedTuple):
     address: str
     text: str
     at: float
-
-    @property
-    def message_id(self) -> str:
-        return f"message-{self.reference}"
+    message_id: str
+    """The provider's own: a reference that it does not recognise makes another message."""
 
 
 def _nobody(*_given: object) -> None:
@@ -106,6 +104,8 @@ class Provider:
     deliveries: Counter[str] = field(default_factory=Counter)
     """How often a recipient got the message of this reference."""
     record: dict[str, Taken] = field(default_factory=dict)
+    """The first message of each reference."""
+    messages: list[Taken] = field(default_factory=list)
     outbox_ids: dict[str, OutboxId] = field(default_factory=dict)
     """Of what was called, by its reference."""
     under_way: Counter[str] = field(default_factory=Counter)
@@ -138,22 +138,26 @@ class Provider:
         if chance.random() < faults.rejected_rate and not self.deliveries[reference]:
             return Rejected(REJECTIONS[self.gateway_type])
         text = text_of(reservation.payload, reservation.body)
-        self.take(Taken(reference, reservation.address, text, _now()))
+        message_id = self.take(reference, reservation.address, text)
         await self._some_time()
         if chance.random() < faults.answer_lost_rate:
             return AttemptError(Progress.SENT_NO_ANSWER, "connection_lost")
-        return Accepted(f"message-{reference}")
+        return Accepted(message_id)
 
     async def _some_time(self) -> None:
         await asyncio.sleep(self.random.uniform(0.001, self.faults.slowest_seconds))
 
-    def take(self, taken: Taken) -> None:
-        if self.knows(taken.reference):
-            return
-        self.deliveries[taken.reference] += 1
-        self.record.setdefault(taken.reference, taken)
+    def take(self, reference: str, address: str, text: str) -> str:
+        """Returns the id of the message: the first one's, if the reference is recognised."""
+        if self.knows(reference):
+            return self.record[reference].message_id
+        taken = Taken(reference, address, text, _now(), f"message-{len(self.messages)}")
+        self.messages.append(taken)
+        self.deliveries[reference] += 1
+        self.record.setdefault(reference, taken)
         for hears in self.on_take:
             hears(self, taken)
+        return taken.message_id
 
     def knows(self, reference: str) -> bool:
         """Whether it recognises it, so that a repeat is no second message."""
@@ -172,7 +176,7 @@ class Provider:
         """The ids of all messages on record that went to this address with this text."""
         return tuple(
             each.message_id
-            for each in self.record.values()
+            for each in self.messages
             if each.address == address and each.text == text and _is_on_record(each)
         )
 

@@ -85,12 +85,9 @@ def plan_of(seed: int) -> Plan:
 
 
 def _kinds(seed: int) -> list[Kind]:
-    """One of them at least sends texts, which events and opt-outs are about. Not the one that is
-    asked by content: events' texts are alike, and that is not solved yet (the page says how)."""
+    """One of them at least sends texts, which events and opt-outs are about."""
     drawn = random.Random(f"{seed} kinds")
-    texting = drawn.choice([
-        kind for kind in Kind if GATEWAY_TYPE[kind] == "sms" and kind is not Kind.CONTENT
-    ])  # fmt: skip
+    texting = drawn.choice([kind for kind in Kind if GATEWAY_TYPE[kind] == "sms"])
     others = [kind for kind in Kind if kind is not texting]
     return [texting, *drawn.sample(others, PROVIDERS_OF_A_WORLD - 1)]
 
