@@ -14,7 +14,8 @@ BEGIN;
 
 -- The list of migrations, which only the migrating role may change. `outrider migrate` would create it.
 CREATE TABLE IF NOT EXISTS public.schema_migrations
-  (name text PRIMARY KEY, sha256 text NOT NULL, applied_at timestamptz NOT NULL);
+  (name text PRIMARY KEY, sha256 text NOT NULL, applied_at timestamptz NOT NULL,
+   is_breaking boolean NOT NULL DEFAULT false);
 
 DO $$
 DECLARE

@@ -14,8 +14,11 @@ import structlog
 from cachetools import LRUCache
 
 TRANSITIONS = frozenset(
-    {"alert_raised", "database_down", "database_still_down", "provider_error", "target_door_down"}
-)
+    {
+        "alert_raised", "database_down", "database_still_down", "provider_error",
+        "target_door_down", "P3.4: Transition bypass detected",
+    }
+)  # fmt: skip
 """Warnings that are logged once per change, or are counted already by the role that logs them."""
 WARNINGS = frozenset({"warning", "error"})
 TEXTS = frozenset({"event", "error", "detail", "reason", "why", "effect"})

@@ -114,13 +114,14 @@ async def test_a_persons_story_has_everything_of_one_address_newest_first(door: 
         ("email", "lead1@example.test"), ("push_token", "token-lead-1"),
     }  # fmt: skip
     kinds = sorted(each["kind"] for each in story["items"])
-    assert kinds == ["event", "item", "item", "item", "receipt", "receipt", "suppression"]
-    assert (story["total"], story["next"]) == (7, None)
+    assert kinds == ["event", "item", "item", "item", "item", "receipt", "receipt", "suppression"]
+    assert (story["total"], story["next"]) == (8, None)
     times = [each["at"] for each in story["items"]]
     assert times == sorted(times, reverse=True)
     items = [each["item"] for each in story["items"] if each["kind"] == "item"]
-    assert items[0]["outboxId"] == intent.id
-    assert (items[2]["runId"], items[2]["campaignName"]) == (run_id, "test")
+    # The newest is the answer to STOP.
+    assert items[1]["outboxId"] == intent.id
+    assert (items[3]["runId"], items[3]["campaignName"]) == (run_id, "test")
     assert {each["address"] for each in items} == {PHONE}
     [event] = [each["event"] for each in story["items"] if each["kind"] == "event"]
     assert event["eventId"] == "q-1"

@@ -299,7 +299,7 @@ def test_a_database_newer_than_the_code_is_refused(tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path}/outrider.db"
     CliRunner().invoke(app, ["--database", url, "migrate"])
     apsw.Connection(f"{tmp_path}/outrider.db").execute(
-        "INSERT INTO schema_migrations VALUES ('9999_future', 'x', '2030-01-01')"
+        "INSERT INTO schema_migrations VALUES ('9999_future', 'x', '2030-01-01', 1)"
     )
     for command in (["migrate"], ["campaign", "list"]):
         result = CliRunner().invoke(app, ["--database", url, *command])

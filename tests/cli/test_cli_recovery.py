@@ -26,4 +26,4 @@ def test_a_quarantine_is_shown_and_ended(invoke: Invoke, database: str) -> None:
     assert answer(invoke("recovery", "release", "--json"))["released"]
     assert answer(invoke("recovery", "status", "--json"))["quarantine"] is None
     asyncio.run(moved(database))
-    assert "where it was" in invoke("recovery", "release", "--nothing-lost").output
+    assert "where it stopped" in invoke("recovery", "release", "--nothing-lost").output

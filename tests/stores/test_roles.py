@@ -155,7 +155,7 @@ async def test_the_list_of_migrations_is_the_one_that_outrider_creates(
         found.append(await connection.fetch(columns))
         await connection.close()
     await drop_database(postgres_url, url)
-    assert len(found[0]) == 3
+    assert len(found[0]) == 4
     assert found[0] == found[1]
 
 

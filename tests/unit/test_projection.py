@@ -384,4 +384,4 @@ def test_the_key_is_the_contracts_formula_and_the_engines_attempt_is_no_part_of_
 
 def test_every_canonical_event_has_its_emitter() -> None:
     assert set(EMITTERS) == set(RunEventType)
-    assert len(RunEventType) == 17
+    assert len(RunEventType) == 19

@@ -7,6 +7,7 @@ import msgspec
 from outrider.domain.campaigns import LAUNCH, CampaignDefinition, Message
 from outrider.domain.states import Channel
 from outrider.settings import TargetSettings
+from outrider.settings.targets import OptOutAnswers
 
 BATCH_SIZE = 200
 AUDIENCE_IMPORT, HTTP_VALIDATION, REPORT = "audience_import", "http_validation", "report"
@@ -49,10 +50,14 @@ def target_settings(http_url: str) -> dict[str, TargetSettings]:
     """The demo's simulator remembers every reference for good, and its mail log can be asked. Both
     are declared; its log has every mail before its answer is sent, so it is never behind."""
     remembering = TargetSettings(remembers_references="for_good")
+    # The demo counts what was sent: who replies STOP is not answered.
+    texts = TargetSettings(
+        remembers_references="for_good", answers=OptOutAnswers(provider_answers=True)
+    )
     mail = TargetSettings(
         look_up_url=f"{http_url}{LOOK_UP_PATH}", look_up_delay_seconds=LOOK_UP_DELAY_SECONDS
     )
-    return {"sms.realtime": remembering, "push.realtime": remembering, MAIL_TARGET: mail}
+    return {"sms.realtime": texts, "push.realtime": remembering, MAIL_TARGET: mail}
 
 
 def registry(http_url: str, smtp_url: str) -> bytes:

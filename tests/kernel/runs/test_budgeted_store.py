@@ -238,6 +238,7 @@ async def test_a_database_session_terminated_while_idle_counts_as_an_unavailable
 
     url = await create_database(postgres_url)
     async with line_to(url, asyncio.Event()) as store:
+        await store.write(once())
         await read_only(url, "off")
         await asyncio.sleep(0.2)
         with pytest.raises(StoreUnavailable):

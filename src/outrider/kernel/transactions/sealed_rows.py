@@ -23,8 +23,8 @@ LEDGER_FIELDS = (
     "attemptOpenedAt", "attemptClosedAt", "progress", "maybeReceived", "providerMessageId",
     "nextAttemptAt", "doubtedAt", "uncountedCalls", "repeats", "repeatTarget", "repeatMemory",
     "stepAttempt", "attemptsBefore", "topic", "transactional", "urgent", "kind", "waitsFor",
-    "dueAt", "expiresAt", "domainEventId", "stepId", "callbackId", "answersReceipt", "createdAt",
-    "updatedAt", "recipientHash", "detailHash", "earlierAttempts",
+    "dueAt", "expiresAt", "domainEventId", "stepId", "callbackId", "answersReceipt", "timeZone",
+    "createdAt", "updatedAt", "recipientHash", "detailHash", "earlierAttempts",
 )  # fmt: skip
 RECEIPT_FIELDS = (
     "outboxId", "id", "matchedBy", "matchedAt", "tenantId", "workspaceId", "submissionTarget",

@@ -12,7 +12,7 @@ SELECT o.id::text, o.job_id::text, o.tenant_id::text, o.workspace_id::text, o.or
        o.uncounted_calls, o.repeats, o.repeat_target, o.repeat_memory, o.step_attempt,
        o.attempts_before, o.topic, o.transactional, o.urgent, o.kind, o.waits_for, o.due_at,
        o.expires_at, o.domain_event_id::text, o.step_id::text, o.callback_id::text,
-       o.answers_receipt::text, o.created_at, o.updated_at, o.recipient_id, o.recipient_address,
+       o.answers_receipt::text, o.time_zone, o.created_at, o.updated_at, o.recipient_id, o.recipient_address,
        o.subject, o.payload::text, o.template, o.reason, o.error
   FROM channel_outbox o
  WHERE o.run_id = :run_id AND (o.job_id, o.id) > (:after_job, :after_id)
@@ -49,7 +49,7 @@ SELECT o.id::text, o.job_id::text, o.tenant_id::text, o.workspace_id::text, o.or
        o.uncounted_calls, o.repeats, o.repeat_target, o.repeat_memory, o.step_attempt,
        o.attempts_before, o.topic, o.transactional, o.urgent, o.kind, o.waits_for, o.due_at,
        o.expires_at, o.domain_event_id::text, o.step_id::text, o.callback_id::text,
-       o.answers_receipt::text, o.created_at, o.updated_at, o.recipient_id, o.recipient_address,
+       o.answers_receipt::text, o.time_zone, o.created_at, o.updated_at, o.recipient_id, o.recipient_address,
        o.subject, o.payload::text, o.template, o.reason, o.error
   FROM channel_outbox o
  WHERE o.id IN window(id uuid)
