@@ -65,12 +65,13 @@ SELECT o.id::text, m.attributes
 -- name: known_messages
 -- Of the messages found at a provider, those that the ledger knows to be another item's. Two
 -- providers may give the same id to two messages.
-SELECT m.provider_message_id
-  FROM provider_messages m {sqlite: CROSS}
-  JOIN channel_outbox o ON o.id = m.outbox_id {sqlite: CROSS}
-  JOIN contract_snapshots c ON c.id = coalesce(o.attempt_contract_id, o.contract_id)
- WHERE m.provider_message_id IN window(id text)
-   AND (c.submission_target = :submission_target OR c.document ->> 'gatewayUrl' = :gateway_url);
+SELECT item.id FROM window(id text) AS item
+ WHERE (SELECT count(*) FROM provider_messages m
+          JOIN channel_outbox o ON o.id = m.outbox_id
+          JOIN contract_snapshots c ON c.id = coalesce(o.attempt_contract_id, o.contract_id)
+         WHERE m.provider_message_id = item.id
+           AND (c.submission_target = :submission_target
+                OR c.document ->> 'gatewayUrl' = :gateway_url)) > 0;
 
 -- name: rivals
 -- Other items to the same recipients: those in doubt, those whose call may be under way, and those
