@@ -14,7 +14,7 @@ from outrider.domain.errors import SchemaMismatch
 
 _BREAKING = re.compile(r"^-- Breaks the version before: \S", re.MULTILINE)
 _CONCURRENT_INDEX = re.compile(
-    r"^CREATE (?:UNIQUE )?INDEX CONCURRENTLY (?:IF NOT EXISTS )?(\w+)", re.MULTILINE
+    r"^CREATE (?:UNIQUE )?INDEX CONCURRENTLY IF NOT EXISTS (\w+)", re.MULTILINE
 )
 
 
